@@ -1,0 +1,170 @@
+"""Accuracies of class decisions, with ties between class scores counted as the chance of picking right."""
+
+from typing import Any
+
+import numpy as np
+
+from emma.metrics.base import (
+    Metric,
+    SampleMean,
+    UndefinedMetricError,
+    check_weights,
+    labels,
+    numeric,
+    ratio,
+    require_samples,
+    row_blocks,
+    same_length,
+)
+
+
+def chance_right(preds: Any, target: Any, k: int = 1, *, allow_labels: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """Return the chance ``[N]`` that the true class is among the first k, and the true labels ``[N]``.
+
+    Tied classes are put in random order, so a class with ``above`` higher and ``tied`` equal scores (its own
+    among them) is in the first k with probability ``(k - above) / tied``, cut to [0, 1].
+    """
+    scores = numeric(preds, "preds")
+    if scores.ndim == 1 and allow_labels:
+        decided, truth = labels(scores, "preds"), labels(target, "target")
+        same_length(decided, truth)
+        return (decided == truth).astype(np.float64), truth
+    if scores.ndim == 1 and scores.size == 0:
+        scores = scores.reshape(0, k)
+    if scores.ndim != 2:
+        raise ValueError(f"preds: expected class scores [N, C], not shape {scores.shape}")
+    same_length(scores, target)
+    truth = labels(target, "target", scores.shape[1])
+    if k > scores.shape[1]:
+        raise ValueError(f"preds: top {k} of {scores.shape[1]} classes is always right")
+    own = scores[np.arange(len(scores)), truth]
+    # Column by column: summing a two-column array along its rows takes five times as long.
+    above, tied = np.zeros(len(scores), np.int64), np.zeros(len(scores), np.int64)
+    for column in scores.T:
+        above += column > own
+        tied += column == own
+    return np.clip((k - above) / np.maximum(tied, 1), 0.0, 1.0), truth
+
+
+class PlainAccuracy(SampleMean):
+    """Share of samples whose class is decided right; in [0, 1], higher is better.
+
+    ``preds``: class scores ``[N, C]``, any real, or labels ``[N]``. ``target``: labels ``[N]``.
+    A true class tied for the highest score with m - 1 others counts 1/m.
+
+    Raises:
+        UndefinedMetricError: no samples.
+        ValueError: NaN or infinity, unequal lengths, labels that are not whole numbers in [0, C).
+
+    Example:
+        >>> PlainAccuracy()([[2.0, 1.0], [0.5, 0.5]], [0, 1])
+        0.75
+    """
+
+    # torchmetrics' MulticlassAccuracy gives a tie to its first class and divides in float32: 1/3 is off by 1e-8.
+    name = "PlainAccuracy"
+    direction = "higher"
+
+    def sample_scores(self, preds: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return each sample's chance to be right; every sample counts."""
+        right, _ = chance_right(preds, target)
+        return right, np.ones(len(right), bool)
+
+
+class Top1Accuracy(PlainAccuracy):
+    """Closed-set recognition accuracy: ``PlainAccuracy`` under the name that identification tasks use.
+
+    ``preds``: class scores ``[N, C]``, any real, or labels ``[N]``. ``target``: labels ``[N]``.
+    In [0, 1], higher is better; ties and errors as for ``PlainAccuracy``.
+
+    Example:
+        >>> Top1Accuracy()([[0, 0, 0, 0, 0]], [0])
+        0.2
+    """
+
+    name = "Top1Accuracy"
+
+
+class TopKAccuracy(SampleMean):
+    """Share of samples whose true class is among the k highest scores; in [0, 1], higher is better.
+
+    ``preds``: class scores ``[N, C]``, any real, C >= k. ``target``: labels ``[N]``. Ties at the k-th place count
+    as the chance of a random order, so the value never falls as k grows.
+
+    Raises:
+        UndefinedMetricError: no samples.
+        ValueError: k below 1 or above C, NaN or infinity, unequal lengths, labels outside [0, C).
+
+    Example:
+        >>> TopKAccuracy(3)([[0, 0, 0, 0, 0]], [0])
+        0.6
+    """
+
+    # torchmetrics' top_k breaks ties by position: five equal scores at k = 3 are 1 or 0 by the class's index.
+    name = "TopKAccuracy"
+    direction = "higher"
+
+    def __init__(self, k: int = 5) -> None:
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+            raise ValueError(f"k: expected a whole number from 1 up, not {k!r}")
+        self.k = int(k)
+
+    def __repr__(self) -> str:
+        """Name the metric as code."""
+        return f"TopKAccuracy({self.k})"
+
+    def sample_scores(self, preds: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return each sample's chance to be in the first k; every sample counts."""
+        right, _ = chance_right(preds, target, self.k, allow_labels=False)
+        return right, np.ones(len(right), bool)
+
+
+class BalancedAccuracy(Metric):
+    """Mean recall over the classes present in the target; in [0, 1], higher is better.
+
+    ``preds``: class scores ``[N, C]``, any real, or labels ``[N]``. ``target``: labels ``[N]``. Chance is one over the
+    number of classes present, whatever their shares. Ties between scores as for ``PlainAccuracy``.
+
+    Raises:
+        UndefinedMetricError: no samples, or one class only (a constant decision would score 1).
+        ValueError: NaN or infinity, unequal lengths, labels that are not whole numbers in [0, C).
+
+    Reference: Brodersen, Ong, Stephan and Buhmann, "The balanced accuracy and its posterior distribution", ICPR 2010.
+
+    Example:
+        >>> BalancedAccuracy()([0, 1, 2, 2], [0, 0, 2, 2])
+        0.75
+    """
+
+    # torchmetrics' macro average counts a class that is predicted but absent from the target as recall 0.
+    name = "BalancedAccuracy"
+    direction = "higher"
+
+    def __call__(self, preds: Any, target: Any) -> float:
+        """Return the mean of the recalls."""
+        right, truth = chance_right(preds, target)
+        require_samples(self.name, len(truth))
+        if truth.max() > 4 * len(truth) + 1024:
+            truth = np.unique(truth, return_inverse=True)[1]  # labels like serial numbers: no table of all below them
+        support = np.bincount(truth)
+        present = support > 0
+        if present.sum() == 1:
+            raise UndefinedMetricError(f"BalancedAccuracy is undefined: every target is class {truth[0]}")
+        return float((np.bincount(truth, right)[present] / support[present]).mean())
+
+    def resampled(self, preds: Any, target: Any, weights: np.ndarray) -> np.ndarray:
+        """Return mean recalls from weighted counts per class."""
+        right, truth = chance_right(preds, target)
+        weights = check_weights(weights, len(truth))
+        if len(truth) == 0:
+            return np.full(len(weights), np.nan)
+        order = np.argsort(truth, kind="stable")
+        starts = np.flatnonzero(np.diff(truth[order], prepend=-1))
+        values = []
+        for block in row_blocks(weights):
+            sorted_weights = block[:, order].astype(np.float64)
+            support = np.add.reduceat(sorted_weights, starts, axis=1)
+            recall = ratio(np.add.reduceat(sorted_weights * right[order], starts, axis=1), support)
+            present = (support > 0).sum(axis=1)
+            values.append(np.where(present > 1, np.nansum(recall, axis=1) / np.maximum(present, 1), np.nan))
+        return np.concatenate(values) if values else np.empty(0)
