@@ -1,0 +1,110 @@
+"""Files at the door: read with one-line errors, written under a temporary name and renamed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pydantic
+import yaml
+
+M = TypeVar("M", bound=pydantic.BaseModel)
+
+
+class InputError(ValueError):
+    """Bad input, said in one line that names the file, the field and what was expected."""
+
+
+@contextlib.contextmanager
+def atomic(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path beside ``path``; rename it to ``path`` on success, remove it on any failure.
+
+    The name starts with ``.tmp-`` and is in the same folder, so that the rename never crosses a file system.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=".tmp-", suffix=path.suffix, dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    temporary.chmod(0o644)
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write ``text`` as UTF-8, all of it or nothing."""
+    with atomic(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write ``value`` as indented JSON in its own key order; NaN and infinity are refused."""
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json(path: str | Path) -> Any:
+    """Read a JSON file; InputError if it is missing or is not JSON."""
+    path = Path(path)
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"{path}: expected JSON ({error})") from None
+
+
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """Read a YAML mapping with the safe loader; InputError if it is missing, unreadable or not a mapping."""
+    path = Path(path)
+    try:
+        value = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(f"{path}: expected YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: expected a mapping of keys to values")
+    return value
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """The safe loader, which also refuses a key written twice (YAML 1.2, section 3.2.1.3)."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} written twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def parse(model: type[M], value: Any, source: str | Path) -> M:
+    """Validate ``value`` by a pydantic model; InputError names ``source``, the first bad key and the expectation."""
+    try:
+        return model.model_validate(value)
+    except pydantic.ValidationError as error:
+        first, *others = error.errors(include_url=False)
+        key = ".".join(str(part) for part in first["loc"]) or "(top level)"
+        message = "unknown key" if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
+        more = f" (and {len(others)} more)" if others else ""
+        raise InputError(f"{source}: {key}: {message}{more}") from None
+
+
+def run_script(main: Callable[[], None]) -> None:
+    """Run a command-line program: status 0, or status 2 and one line on stderr for bad input."""
+    try:
+        main()
+    except InputError as error:
+        sys.stderr.write(" ".join(str(error).split()) + "\n")
+        raise SystemExit(2) from None

@@ -1,0 +1,196 @@
+"""The data release: what was frozen, by which recipe, under which hashes, and how it is scored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field, model_validator
+
+from emma.files import InputError, parse, read_json, read_yaml
+from emma.hashing import content_hash, table_hash
+from emma.scenes import read_index
+from emma.tasks import OODAxis, Split, Strict, TaskID, TaskSpec
+
+
+class BootstrapSpec(Strict):
+    """How intervals are drawn: number of resamples and confidence level."""
+
+    resamples: Annotated[int, Field(ge=100)]
+    level: Annotated[float, Field(gt=0, lt=1)]
+
+
+class SplitRecord(Strict):
+    """One frozen split of one task: its number of scenes and the content hash of its index."""
+
+    scenes: int
+    index_hash: str
+
+
+class HoldoutCommitment(Strict):
+    """What binds the secret HOLDOUT split before it is opened: SHA-256 of its seed, and its expected splits."""
+
+    seed_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    splits: dict[TaskID, SplitRecord]
+
+
+class ReleaseConfig(Strict):
+    """The content of ``config/releases/NAME.yaml``.
+
+    ``rfgen`` is the generator's recipe, which the generator validates; ``tasks`` pins how its scenes are scored;
+    ``stress_regimes`` names, for each task, the SNR regimes that take turns in the stress report.
+    """
+
+    release: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    seed: Annotated[int, Field(ge=0)]
+    rfgen: dict[str, Any]
+    tasks: dict[TaskID, TaskSpec]
+    stress_regimes: dict[TaskID, tuple[str, ...]]
+    bootstrap: BootstrapSpec
+    caveats: tuple[str, ...]
+    holdout: HoldoutCommitment | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> ReleaseConfig:
+        if not self.tasks:
+            raise ValueError("tasks: expected at least one")
+        for task, regimes in self.stress_regimes.items():
+            if task not in self.tasks or len(set(regimes)) < 2:
+                raise ValueError(f"stress_regimes.{task}: expected a task of this release and two or more regimes")
+        return self
+
+
+class DataReleaseManifest(Strict):
+    """What a release is; its content hash, ``data_release_hash``, is quoted by every score.
+
+    ``splits`` maps task and split to the frozen scenes. The anchors that normalise scores are in ``tasks``, and are
+    read from here only.
+    """
+
+    release: str
+    seed: int
+    rfgen_version: str
+    rfgen_source_sha256: str
+    rfgen: dict[str, Any]
+    tasks: dict[TaskID, TaskSpec]
+    stress_regimes: dict[TaskID, tuple[str, ...]]
+    bootstrap: BootstrapSpec
+    caveats: tuple[str, ...]
+    holdout: HoldoutCommitment | None = None
+    splits: dict[TaskID, dict[Split, SplitRecord]]
+
+    @property
+    def data_release_hash(self) -> str:
+        """SHA-256 of the manifest's canonical content."""
+        return content_hash(self.model_dump(mode="json"))
+
+    def spec(self, task: str) -> TaskSpec:
+        """The pinned TaskSpec of a task; InputError for a task that this release does not have."""
+        if task not in list(self.tasks):
+            raise InputError(f"release {self.release}: task {task}: expected one of {', '.join(self.tasks)}")
+        return self.tasks[TaskID(task)]
+
+
+def load_release_config(path: str | Path) -> ReleaseConfig:
+    """Read and validate ``config/releases/NAME.yaml``; the file's name must be the release's."""
+    config = parse(ReleaseConfig, read_yaml(path), path)
+    if config.release != Path(path).stem:
+        raise InputError(f"{path}: release: expected {Path(path).stem}, the file's name, found {config.release}")
+    return config
+
+
+def load_manifest(path: str | Path) -> DataReleaseManifest:
+    """Read and validate a DataReleaseManifest; InputError where its hash is not the hash of its content."""
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: expected a mapping")
+    stated = value.pop("data_release_hash", None)
+    manifest = parse(DataReleaseManifest, value, path)
+    if stated != manifest.data_release_hash:
+        raise InputError(f"{path}: data_release_hash: expected {manifest.data_release_hash}, the hash of the content")
+    return manifest
+
+
+def manifest_record(manifest: DataReleaseManifest) -> dict[str, Any]:
+    """The manifest as it is written: its content and the hash of that content."""
+    return {**manifest.model_dump(mode="json"), "data_release_hash": manifest.data_release_hash}
+
+
+def freeze(
+    config: ReleaseConfig, index_paths: Mapping[TaskID, Mapping[Split, Path]], rfgen_version: str, rfgen_source: str
+) -> DataReleaseManifest:
+    """Freeze generated scenes into a DataReleaseManifest.
+
+    Args:
+        config: the release's configuration.
+        index_paths: for each task and split, the index that ``write_scenes`` wrote.
+        rfgen_version: version of the generator.
+        rfgen_source: digest of the generator's source.
+
+    Raises:
+        InputError: an index is broken; a held-out value has no scene in a split, or scenes carry a value or label
+            that the TaskSpec does not declare; the same scene is in two splits.
+    """
+    splits: dict[TaskID, dict[Split, SplitRecord]] = {}
+    for task, paths in index_paths.items():
+        indexes = {split: read_index(path) for split, path in paths.items()}
+        for split, index in indexes.items():
+            _check_declared(paths[split], index, config.tasks[task], task, split)
+        _check_disjoint(task, indexes)
+        splits[task] = {
+            split: SplitRecord(scenes=index.num_rows, index_hash=table_hash(index)) for split, index in indexes.items()
+        }
+    return DataReleaseManifest(
+        **config.model_dump(), rfgen_version=rfgen_version, rfgen_source_sha256=rfgen_source, splits=splits
+    )
+
+
+def _check_declared(path: Path, index: pa.Table, spec: TaskSpec, task: TaskID, split: Split) -> None:
+    for column, expected in (("task", {task.value}), ("split", {split.value})):
+        found = set(index[column].to_pylist())
+        if found != expected:
+            raise InputError(f"{path}: {column}: expected {expected.pop()} in every row, found {sorted(found)}")
+    declared = [(spec.ood_axis, spec.held_out)] + [(OODAxis.FREQUENCY_BAND, spec.layered_band)] * bool(
+        spec.layered_band
+    )
+    for axis, values in declared:
+        found = set(index[axis.value].to_pylist())
+        for value in sorted(set(values) - found):
+            raise InputError(f"{path}: {axis.value}: no scene of {value}, which the release's tasks.{task} holds out")
+        if found - set(values):
+            odd = min(str(value) for value in found - set(values))
+            raise InputError(f"{path}: {axis.value}: {odd} is not among the held-out values of tasks.{task}")
+    if index[spec.label].null_count:
+        raise InputError(f"{path}: {spec.label}: null, expected a label for every scene")
+    if spec.classes and (odd := set(index["label_class"].to_pylist()) - set(spec.classes)):
+        raise InputError(f"{path}: label_class: {min(odd)} is not among the classes of tasks.{task}")
+
+
+def _check_disjoint(task: TaskID, indexes: Mapping[Split, pa.Table]) -> None:
+    names = list(indexes)
+    for position, first in enumerate(names):
+        for second in names[position + 1 :]:
+            shared = pc.is_in(indexes[first]["iq_sha256"], value_set=indexes[second]["iq_sha256"].combine_chunks())
+            if pc.any(shared).as_py():
+                raise InputError(f"{task}: iq_sha256: splits {first} and {second} share samples, expected none")
+
+
+def read_assigned(manifest: DataReleaseManifest, task: TaskID, split: Split, path: str | Path) -> pa.Table:
+    """Read a split's index and check it against the manifest: the assignment of scene ids to splits.
+
+    Raises:
+        InputError: the manifest has no such split, or the index is not the frozen one.
+    """
+    records = manifest.splits.get(task, {})
+    if split is Split.HOLDOUT and manifest.holdout is not None:
+        records = {Split.HOLDOUT: manifest.holdout.splits.get(task)}
+    record = records.get(split)
+    if record is None:
+        raise InputError(f"release {manifest.release}: split {split} of {task} is not in the manifest")
+    index = read_index(path)
+    if table_hash(index) != record.index_hash:
+        raise InputError(f"{path}: content differs from the manifest of release {manifest.release}, {task} {split}")
+    return index

@@ -1,0 +1,98 @@
+"""Parquet tables, validated against an Arrow schema on the way in and written whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from emma.files import InputError, atomic
+
+
+def open_parquet(path: str | Path) -> pq.ParquetFile:
+    """Open a Parquet file; InputError if it is missing, truncated or no Parquet file."""
+    try:
+        return pq.ParquetFile(path)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path}: expected a complete Parquet file ({error})") from None
+
+
+def check_schema(path: str | Path, found: pa.Schema, expected: pa.Schema) -> None:
+    """Raise InputError at the first column that is missing, of another type, or not expected."""
+    for field in expected:
+        if field.name not in found.names:
+            raise InputError(f"{path}: {field.name}: column missing, expected {field.type}")
+        if found.field(field.name).type != field.type:
+            raise InputError(f"{path}: {field.name}: expected {field.type}, found {found.field(field.name).type}")
+    extra = sorted(set(found.names) - set(expected.names))
+    if extra:
+        raise InputError(f"{path}: {extra[0]}: column not expected")
+
+
+def read_table(path: str | Path, schema: pa.Schema) -> pa.Table:
+    """Read a whole table with exactly the columns of ``schema``; non-nullable columns must be free of nulls."""
+    with open_parquet(path) as file:
+        check_schema(path, file.schema_arrow, schema)
+        try:
+            table = file.read(use_threads=False)
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"{path}: expected a complete Parquet file ({error})") from None
+    for field in schema:
+        if not field.nullable and table[field.name].null_count:
+            raise InputError(f"{path}: {field.name}: null, expected a value in every row")
+    return table.select(schema.names).replace_schema_metadata(table.schema.metadata)
+
+
+def write_table(path: str | Path, table: pa.Table, metadata: Mapping[str, str] | None = None) -> None:
+    """Write a table, with ``metadata`` in its schema, under a temporary name and rename it."""
+    if metadata is not None:
+        table = table.replace_schema_metadata(dict(metadata))
+    with atomic(path) as temporary:
+        pq.write_table(table, temporary, compression="zstd")
+
+
+def metadata_of(table: pa.Table) -> dict[str, str]:
+    """The schema metadata of a table as text."""
+    return {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+
+
+def unique_ids(path: str | Path, ids: pa.ChunkedArray) -> None:
+    """Raise InputError that names a scene id which stands twice."""
+    counts = pc.value_counts(ids).flatten()
+    repeated = counts[0].filter(pc.greater(counts[1], 1))
+    if len(repeated):
+        raise InputError(f"{path}: scene_id: {repeated[0]} stands twice, expected unique ids")
+
+
+def rows_of(ids: pa.Array | pa.ChunkedArray, wanted: pa.Array | pa.ChunkedArray, path: str | Path) -> np.ndarray:
+    """Row numbers of the ``wanted`` ids among ``ids``; InputError that names one that is missing."""
+    if isinstance(ids, pa.ChunkedArray):
+        ids = ids.combine_chunks()
+    rows = pc.index_in(wanted, value_set=ids)
+    if isinstance(rows, pa.ChunkedArray):
+        rows = rows.combine_chunks()
+    if rows.null_count:
+        missing = pc.filter(wanted, pc.is_null(rows))[0]
+        raise InputError(f"{path}: scene_id: {missing} is missing")
+    return rows.to_numpy()
+
+
+def lists_to_matrix(column: pa.ChunkedArray, width: int, path: str | Path) -> np.ndarray:
+    """A column of equally long number lists as a matrix ``[rows, width]``; InputError on any other length."""
+    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if len(array) and not pc.all(pc.equal(pc.list_value_length(array), width)).as_py():
+        raise InputError(f"{path}: expected lists of {width} numbers in every row")
+    return np.asarray(array.flatten()).reshape(len(array), width)
+
+
+def matrix_to_lists(matrix: np.ndarray) -> pa.ListArray:
+    """A matrix ``[rows, width]`` as a column of number lists; ``width`` may be zero."""
+    rows, width = matrix.shape
+    offsets = pa.array(np.arange(rows + 1, dtype=np.int64) * width, pa.int32())
+    return pa.ListArray.from_arrays(offsets, pa.array(np.ascontiguousarray(matrix).reshape(-1)))
