@@ -1,0 +1,20 @@
+"""rfgen: recipes, channels, waveforms and hardware that make labelled radio scenes. Knows nothing of how they are scored."""
+
+import hashlib
+from pathlib import Path
+
+__version__ = "0.1.0"
+
+__all__ = ["__version__", "source_digest"]
+
+
+def source_digest() -> str:
+    """SHA-256 (hex) over rfgen's own Python files, by relative name and content, in name order."""
+    root = Path(__file__).parent
+    digest = hashlib.sha256()
+    for name in sorted(path.relative_to(root).as_posix() for path in root.rglob("*.py")):
+        content = (root / name).read_bytes()
+        # Lengths before the bytes: no two trees can run together to the same stream.
+        digest.update(f"{len(name)}:{name}:{len(content)}:".encode())
+        digest.update(content)
+    return digest.hexdigest()

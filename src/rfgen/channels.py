@@ -1,0 +1,229 @@
+"""Tables of rays from Sionna's TR 38.901 models; the only module that imports Sionna, and only when a table is made."""
+
+import contextlib
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from rfgen import laws
+from rfgen.recipe import WITH_LINKS, Environment, Recipe, counts
+from rfgen.streams import Seed, entropy, stream
+
+SCHEMA = pa.schema(
+    [
+        pa.field("link_id", pa.string(), nullable=False),
+        pa.field("split", pa.string(), nullable=False),
+        pa.field("environment", pa.string(), nullable=False),
+        pa.field("band", pa.string(), nullable=False),
+        pa.field("task", pa.string(), nullable=False),
+        pa.field("index", pa.int32(), nullable=False),
+        pa.field("los", pa.bool_(), nullable=False),
+        pa.field("high", pa.bool_(), nullable=False),
+        pa.field("bearing_deg", pa.float64(), nullable=False),
+        pa.field("direct_zenith_deg", pa.float64(), nullable=False),
+        pa.field("distance_2d_m", pa.float64(), nullable=False),
+        pa.field("base_height_m", pa.float64(), nullable=False),
+        pa.field("terminal_height_m", pa.float64(), nullable=False),
+        pa.field("k_factor_db", pa.float64()),
+        pa.field("delay_spread_s", pa.float64(), nullable=False),
+        pa.field("cluster_delay_spread_s", pa.float64(), nullable=False),
+        pa.field("path_delay_s", pa.list_(pa.float32()), nullable=False),
+        pa.field("path_power", pa.list_(pa.float32()), nullable=False),
+        pa.field("ray_azimuth_deg", pa.list_(pa.float32()), nullable=False),
+        pa.field("ray_zenith_deg", pa.list_(pa.float32()), nullable=False),
+    ]
+)
+# Rays are drawn at a terminal of this height [m] when the emitter is above it: the echoes come from the ground.
+ECHO_HEIGHT_M = 1.5
+
+
+def links(recipe: Recipe, split: str) -> list[tuple[str, str]]:
+    """(environment, band) of every ray table of a split, in order."""
+    pairs = {
+        (environment, band): None
+        for task in recipe.tasks_in(split)
+        for environment in recipe.environments_in(task, split)
+        for band in recipe.bands_in(task, split)
+    }
+    return list(pairs)
+
+
+def split_table(recipe: Recipe, split: str, seed: Seed) -> pa.Table:
+    """All ray tables of a split, concatenated in the order of `links` (columns: see `ray_table`)."""
+    return pa.concat_tables(
+        [ray_table(recipe, split, environment, band, seed) for environment, band in links(recipe, split)]
+        or [SCHEMA.empty_table()]
+    )
+
+
+def ray_table(recipe: Recipe, split: str, environment: str, band: str, seed: Seed) -> pa.Table:
+    """Rays of every link of a split, environment and band; one row serves one scene.
+
+    Uplink: angles are those at the base station, directions the wave comes from. Columns: `link_id` (unique),
+    `split`, `environment`, `band`, `task`, `index` (the scene's number within task, environment and band), `los`,
+    `high` (an aerial emitter), `bearing_deg` [0, 360), `direct_zenith_deg`, `distance_2d_m`, `base_height_m`,
+    `terminal_height_m`, `k_factor_db` (null out of sight), `delay_spread_s` (the large-scale parameter),
+    `cluster_delay_spread_s`, and per cluster, the strongest first: `path_delay_s`, `path_power` (sums to 1 without
+    the direct path, which K adds), and twenty rays a cluster in `ray_azimuth_deg` and `ray_zenith_deg`.
+
+    Clusters and rays: TR 38.901 7.5 steps 1 to 9 by Sionna. Line of sight: `rfgen.laws`. High emitters take K by
+    TR 36.777 and echoes of the ground rays. ValueError for an environment or band that the split does not have.
+    """
+    if (environment, band) not in links(recipe, split):
+        raise ValueError(f"{split}: no links of environment {environment!r} and band {band!r} in this recipe")
+    parts = []
+    for task in recipe.tasks_in(split):
+        places = recipe.environments_in(task, split)
+        if task not in WITH_LINKS or environment not in places or band not in recipe.bands_in(task, split):
+            continue
+        wanted = counts(recipe.tasks[task])[split]
+        high_share = getattr(recipe.tasks[task], "high_share", 0.0)
+        for chunk in range(-(-wanted // recipe.link_chunk)):
+            rng_key = ("rays", task, split, environment, band, chunk)
+            part = _chunk(recipe, places[environment], band, high_share, seed, rng_key)
+            part["index"] = chunk * recipe.link_chunk + np.arange(recipe.link_chunk)
+            part["task"] = [task] * recipe.link_chunk
+            # A chunk is drawn whole and then cut: asking for more links leaves those there were.
+            parts.append(_table(part, split, environment, band).slice(0, wanted - chunk * recipe.link_chunk))
+    return pa.concat_tables(parts)
+
+
+def _chunk(recipe: Recipe, place: Environment, band: str, high_share: float, seed: Seed, key: tuple) -> dict:
+    rng = stream(seed, *key)
+    n = recipe.link_chunk
+    u_high, u_distance, u_height, u_los = rng.random((4, n))
+    bearing, k_normal = rng.uniform(0.0, 360.0, n), rng.standard_normal(n)
+    high = (u_high < high_share) if place.aerial else np.zeros(n, bool)
+    distance = _between(place.distance_m, u_distance)
+    height = np.full(n, place.terminal_height_m)
+    if place.aerial:
+        distance = np.where(high, _between(place.aerial.distance_m, u_distance), distance)
+        height = np.where(high, _between(place.aerial.height_m, u_height), height)
+    los = u_los < laws.los_probability(place.scenario, distance, height)
+    rays = _sionna(recipe, place, band, los, distance, bearing, entropy(seed, *key, "sionna") % 2**63)
+    k_db = rays.pop("k_factor_db")
+    if high.any():
+        mean, std = laws.aerial_k_factor_db(place.scenario, np.where(high, height, 50.0))
+        k_db = np.where(high, mean + std * k_normal, k_db)
+    return {
+        "los": los,
+        "high": high,
+        "bearing_deg": bearing,
+        "direct_zenith_deg": 90.0 + np.degrees(np.arctan2(place.base_height_m - height, distance)),
+        "distance_2d_m": distance,
+        "base_height_m": np.full(n, place.base_height_m),
+        "terminal_height_m": height,
+        "k_factor_db": np.where(los, k_db, np.nan),
+        **rays,
+    }
+
+
+def _between(limits: tuple[float, float], u: np.ndarray) -> np.ndarray:
+    return limits[0] + (limits[1] - limits[0]) * u
+
+
+def _sionna(recipe, place, band, los, distance, bearing, seed) -> dict:  # noqa: ANN001
+    """Large-scale parameters, clusters and rays of n single links, as arrays and lists by link."""
+    import torch  # noqa: PLC0415
+    from sionna.phy import config  # noqa: PLC0415
+    from sionna.phy.channel import tr38901  # noqa: PLC0415
+
+    n = len(distance)
+    with _one_thread(torch):
+        # The generators are fresh for every chunk: a reused one continues its stream.
+        config.seed = seed
+        element = tr38901.PanelArray(
+            num_rows_per_panel=1,
+            num_cols_per_panel=1,
+            polarization="single",
+            polarization_type="V",
+            antenna_pattern="omni",
+            carrier_frequency=recipe.bands_hz[band],
+            device="cpu",
+        )
+        common = {
+            "carrier_frequency": recipe.bands_hz[band],
+            "ut_array": element,
+            "bs_array": element,
+            "direction": "uplink",
+            "enable_pathloss": False,
+            "enable_shadow_fading": False,
+            "precision": "single",
+            "device": "cpu",
+            "spec_version": recipe.spec_version,
+        }
+        scenario = {
+            "UMa": lambda: tr38901.UMaScenario(o2i_model="low", **common),
+            "UMi": lambda: tr38901.UMiScenario(o2i_model="low", **common),
+            "RMa": lambda: tr38901.RMaScenario(**common),
+            "InH": lambda: tr38901.InHScenario(indoor_scenario="mixed", **common),
+        }[place.scenario]()
+        angle = np.radians(bearing)
+        terminal_height = np.full(n, min(place.terminal_height_m, ECHO_HEIGHT_M))
+        terminal = np.stack([distance * np.cos(angle), distance * np.sin(angle), terminal_height], axis=-1)
+        base = np.broadcast_to([0.0, 0.0, place.base_height_m], (n, 3))
+
+        def tensor(values: np.ndarray) -> "torch.Tensor":
+            return torch.tensor(np.ascontiguousarray(values)[:, None], dtype=torch.float32)
+
+        zeros = np.zeros((n, 3))
+        scenario.set_topology(
+            tensor(terminal),
+            tensor(base),
+            tensor(zeros),
+            tensor(zeros),
+            tensor(zeros),
+            torch.zeros((n, 1), dtype=torch.bool),
+            torch.tensor(los[:, None, None]),
+        )
+        large, small = tr38901.LSPGenerator(scenario), tr38901.RaysGenerator(scenario)
+        large.topology_updated_callback()
+        small.topology_updated_callback()
+        lsp = large()
+        rays = small(lsp)
+
+        def array(value: "torch.Tensor") -> np.ndarray:
+            return value.detach().numpy()[:, 0, 0]
+
+        power, delay = array(rays.powers), array(rays.delays)
+        # The generator works in the downlink view: departure is the base station's side.
+        azimuth, zenith = np.degrees(array(rays.aod)) % 360.0, np.degrees(array(rays.zod))
+        spread = array(lsp.ds).astype(float)
+        k_db = 10 * np.log10(array(lsp.k_factor).astype(float))
+        cluster_spread = array(scenario.get_param("cDS")).astype(float) * 1e-9
+    order = np.argsort(-power, axis=1, kind="stable")
+    kept = [row[: np.count_nonzero(p)] for row, p in zip(order, power, strict=True)]
+    return {
+        "k_factor_db": k_db,
+        "delay_spread_s": spread,
+        "cluster_delay_spread_s": cluster_spread,
+        "path_delay_s": [d[row] for d, row in zip(delay, kept, strict=True)],
+        "path_power": [p[row] / p.sum() for p, row in zip(power, kept, strict=True)],
+        "ray_azimuth_deg": [a[row].ravel() for a, row in zip(azimuth, kept, strict=True)],
+        "ray_zenith_deg": [z[row].ravel() for z, row in zip(zenith, kept, strict=True)],
+    }
+
+
+@contextlib.contextmanager
+def _one_thread(torch) -> Iterator[None]:  # noqa: ANN001
+    """Reductions in one order whatever the machine's core count."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _table(part: dict, split: str, environment: str, band: str) -> pa.Table:
+    n = len(part["index"])
+    ids = [
+        f"{split}/{task}/{environment}/{band}/{index:06d}"
+        for task, index in zip(part["task"], part["index"], strict=True)
+    ]
+    columns = {**part, "link_id": ids, "split": [split] * n, "environment": [environment] * n, "band": [band] * n}
+    return pa.Table.from_arrays(
+        [pa.array(columns[field.name], field.type, from_pandas=field.nullable) for field in SCHEMA], schema=SCHEMA
+    )

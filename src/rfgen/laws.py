@@ -1,0 +1,62 @@
+"""Line-of-sight probabilities and aerial Rician factors of the standards, as plain functions.
+
+Terrestrial: 3GPP TR 38.901 V16.1, Table 7.4.2-1. Aerial: 3GPP TR 36.777 V15.0, Table B-1 (line of sight),
+Tables B.1.2-1 and B.1.2-2 (K of RMa-AV and UMa-AV) and clause B.1.3 (K = 15 dB, where no table is given).
+"""
+
+import numpy as np
+
+SCENARIOS = ("UMa", "RMa", "UMi", "InH")
+# Terminals above this height [m] follow the aerial laws of TR 36.777.
+AERIAL_FROM_M = {"UMa": 22.5, "RMa": 10.0, "UMi": 22.5}
+# Above this height every link is in sight (UMi-AV has no such height).
+ALWAYS_LOS_M = {"UMa": 100.0, "RMa": 40.0, "UMi": np.inf}
+
+
+def los_probability(scenario: str, distance_2d_m: np.ndarray, height_m: np.ndarray | float) -> np.ndarray:
+    """Probability of line of sight at 2-D distance [m] and terminal height [m], float64, broadcast.
+
+    Terrestrial for terminals up to 13 m; aerial from the heights of TR 36.777 on. ValueError for heights between the two
+    or for an unknown scenario.
+    """
+    if scenario not in SCENARIOS:
+        raise ValueError(f"scenario: expected one of {', '.join(SCENARIOS)}, got {scenario!r}")
+    d, h = np.broadcast_arrays(np.asarray(distance_2d_m, float), np.asarray(height_m, float))
+    aerial = h > AERIAL_FROM_M.get(scenario, np.inf)
+    if np.any((h > 13.0) & ~aerial):
+        raise ValueError(f"height_m: {scenario} has no law here between 13 m and {AERIAL_FROM_M.get(scenario)} m")
+    return np.where(aerial, _aerial_los(scenario, d, np.where(aerial, h, 50.0)), _ground_los(scenario, d))
+
+
+def _ground_los(scenario: str, d: np.ndarray) -> np.ndarray:
+    safe = np.maximum(d, 1e-3)
+    if scenario == "RMa":
+        return np.where(d <= 10.0, 1.0, np.exp(-(d - 10.0) / 1000.0))
+    if scenario == "InH":  # mixed office
+        middle = np.exp(-(d - 1.2) / 4.7)
+        return np.where(d <= 1.2, 1.0, np.where(d < 6.5, middle, 0.32 * np.exp(-(d - 6.5) / 32.6)))
+    decay = 63.0 if scenario == "UMa" else 36.0
+    return np.where(d <= 18.0, 1.0, 18.0 / safe + np.exp(-d / decay) * (1.0 - 18.0 / safe))
+
+
+def _aerial_los(scenario: str, d: np.ndarray, h: np.ndarray) -> np.ndarray:
+    lg = np.log10(h)
+    if scenario == "RMa":
+        p1, d1 = np.maximum(15021.0 * lg - 16053.0, 1000.0), np.maximum(1350.8 * lg - 1602.0, 18.0)
+    elif scenario == "UMa":
+        p1, d1 = 4300.0 * lg - 3800.0, np.maximum(460.0 * lg - 700.0, 18.0)
+    else:
+        p1, d1 = 233.98 * lg - 0.95, np.maximum(294.05 * lg - 432.94, 18.0)
+    far = np.maximum(d, d1)
+    probability = d1 / far + np.exp(-far / p1) * (1.0 - d1 / far)
+    return np.where(h > ALWAYS_LOS_M.get(scenario, np.inf), 1.0, probability)
+
+
+def aerial_k_factor_db(scenario: str, height_m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation [dB] of the Rician factor of an aerial terminal in sight, float64 like `height_m`."""
+    h = np.asarray(height_m, float)
+    if scenario == "RMa":
+        return 22.55 * np.log10(h) - 4.72, 6.988 * np.exp(0.01659 * h)
+    if scenario == "UMa":
+        return 4.217 * np.log10(h) + 5.787, 8.158 * np.exp(0.0046 * h)
+    return np.full_like(h, 15.0), np.zeros_like(h)

@@ -1,0 +1,112 @@
+"""From rays to received samples: links of a ray table, array gains of their paths, multipath in the frequency domain."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from rfgen import arrays
+
+RAYS = 20
+# Rays of a cluster that belong to its three sub-clusters, TR 38.901 V16.1 Table 7.5-5 (numbers from 0), with their
+# delays in units of 1.28 times the cluster delay spread.
+SUBCLUSTERS = (tuple(range(8)) + (18, 19), (8, 9, 10, 11, 16, 17), (12, 13, 14, 15))
+_SPLIT = np.zeros((RAYS, 3))
+for _s, _rays in enumerate(SUBCLUSTERS):
+    _SPLIT[list(_rays), _s] = 1.0
+
+
+@dataclass(frozen=True)
+class Links:
+    """Rays of n links, padded to C clusters with zero power, the strongest cluster first.
+
+    `delay_s` and `power` are `[n, C]`; `azimuth_deg` and `zenith_deg` `[n, C, 20]`, directions the ray comes from;
+    `k_linear` `[n]` is 0 where the link is not in sight; `bearing_deg` and `direct_zenith_deg` name the direct path.
+    """
+
+    link_id: list[str]
+    los: np.ndarray
+    bearing_deg: np.ndarray
+    direct_zenith_deg: np.ndarray
+    k_linear: np.ndarray
+    cluster_spread_s: np.ndarray
+    delay_s: np.ndarray
+    power: np.ndarray
+    azimuth_deg: np.ndarray
+    zenith_deg: np.ndarray
+
+
+def links_from_table(table: pa.Table) -> Links:
+    """Links of a ray table's rows, in their order (columns: see `rfgen.channels.ray_table`)."""
+    table = table.combine_chunks()
+
+    def padded(name: str, width: int = 1) -> np.ndarray:
+        column = table.column(name).combine_chunks()
+        offsets = column.offsets.to_numpy().astype(np.int64)
+        lengths = np.diff(offsets)
+        out = np.zeros((len(lengths), int(lengths.max(initial=width))))
+        mask = np.arange(out.shape[1]) < lengths[:, None]
+        # flatten() respects a sliced column's offsets.
+        out[mask] = column.flatten().to_numpy(zero_copy_only=False)
+        return out.reshape(len(lengths), -1, width) if width > 1 else out
+
+    def column(name: str) -> np.ndarray:
+        return table.column(name).to_numpy()
+
+    k_db = column("k_factor_db").astype(float)
+    return Links(
+        link_id=table.column("link_id").to_pylist(),
+        los=column("los"),
+        bearing_deg=column("bearing_deg"),
+        direct_zenith_deg=column("direct_zenith_deg"),
+        k_linear=np.where(np.isnan(k_db), 0.0, 10.0 ** (np.nan_to_num(k_db) / 10)),
+        cluster_spread_s=column("cluster_delay_spread_s"),
+        delay_s=padded("path_delay_s"),
+        power=padded("path_power"),
+        azimuth_deg=padded("ray_azimuth_deg", RAYS),
+        zenith_deg=padded("ray_zenith_deg", RAYS),
+    )
+
+
+def path_gains(links: Links, positions: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Complex gains `[n, elements, P]` and delays [s] `[n, P]` of each link's paths at an array; unit power on average.
+
+    Every ray gets a random initial phase; rays of equal delay are summed here, so that P = C + 5: the direct path,
+    three sub-clusters of each of the two strongest clusters, and the other clusters (TR 38.901 V16.1, 7.5 step 11).
+    One polarisation, omnidirectional elements.
+    """
+    n, clusters = links.power.shape
+    phase = np.exp(2j * np.pi * rng.random((n, clusters, RAYS)))
+    steering = arrays.response(positions, links.azimuth_deg, links.zenith_deg)
+    amplitude = np.sqrt(links.power / RAYS / (1 + links.k_linear)[:, None])
+    rays = steering * (phase * amplitude[..., None])[..., None]
+    split = np.einsum("ncra,rs->nacs", rays[:, :2], _SPLIT).reshape(n, len(positions), -1)
+    whole = rays[:, 2:].sum(axis=2).transpose(0, 2, 1)
+    direct = arrays.response(positions, links.bearing_deg, links.direct_zenith_deg)
+    direct = direct * (np.sqrt(links.k_linear / (1 + links.k_linear)) * np.exp(2j * np.pi * rng.random(n)))[:, None]
+    spread = links.cluster_spread_s[:, None] * np.array([0.0, 1.28, 2.56])
+    first = (links.delay_s[:, :2, None] + spread[:, None, :]).reshape(n, -1)
+    delays = np.concatenate([np.zeros((n, 1)), first, links.delay_s[:, 2:]], axis=1)
+    return np.concatenate([direct[..., None], split, whole], axis=2), delays
+
+
+def frequency_response(gains: np.ndarray, delays_s: np.ndarray, size: int, sample_rate_hz: float) -> np.ndarray:
+    """Sum over paths of gain exp(-j 2 pi f delay) at the FFT frequencies of `size` points, complex128 `[n, elements, size]`.
+
+    `gains` is `[n, elements, P]`, `delays_s` `[n, P]`. The grid is split in rows and columns, whose phasors multiply.
+    """
+    rows = next(r for r in range(int(np.sqrt(size)), 0, -1) if size % r == 0)
+    columns = size // rows
+    step = np.exp(-2j * np.pi * sample_rate_hz / size * delays_s[..., None] * np.arange(columns))
+    # Bins from size / 2 on are negative frequencies: start the grid there and roll it back at the end.
+    start = np.arange(rows) * columns - size // 2
+    base = np.exp(-2j * np.pi * sample_rate_hz / size * delays_s[..., None] * start)
+    scaled = gains[:, :, None, :] * base.transpose(0, 2, 1)[:, None]
+    grid = np.einsum("narp,npc->narc", scaled, step).reshape(*gains.shape[:2], size)
+    return np.roll(grid, -(size // 2), axis=-1)
+
+
+def through(signal: np.ndarray, gains: np.ndarray, delays_s: np.ndarray, sample_rate_hz: float) -> np.ndarray:
+    """A signal `[n, samples]` through multipath, circularly, complex128 `[n, elements, samples]`."""
+    response = frequency_response(gains, delays_s, signal.shape[-1], sample_rate_hz)
+    return np.fft.ifft(np.fft.fft(signal)[:, None] * response)

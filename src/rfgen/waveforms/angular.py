@@ -1,0 +1,69 @@
+"""Angle modulations, chirps and analogue signals."""
+
+import numpy as np
+
+
+def smooth_noise(rng: np.random.Generator, n: int, samples: int, cutoff: np.ndarray) -> np.ndarray:
+    """Gaussian messages `[n, samples]`, zero mean, unit variance, flat to `cutoff` `[n]` cycles per sample and none above."""
+    frequency = np.fft.rfftfreq(samples)
+    shape = ((frequency <= cutoff[:, None]) & (frequency > 0)).astype(float)
+    shape[:, 1] = 1.0  # the lowest line stays, however low the cutoff
+    spectrum = (rng.standard_normal((n, len(frequency), 2)).view(complex)[..., 0]) * shape
+    message = np.fft.irfft(spectrum, samples)
+    return message / message.std(axis=1, keepdims=True)
+
+
+def frequency_modulated(deviation: np.ndarray) -> np.ndarray:
+    """Unit-modulus signal of an instantaneous frequency `[n, samples]` in cycles per sample."""
+    return np.exp(2j * np.pi * np.cumsum(deviation, axis=-1))
+
+
+def fsk_frequency(
+    symbols: np.ndarray, samples: int, samples_per_symbol: np.ndarray, start: np.ndarray, bt: np.ndarray | None = None
+) -> np.ndarray:
+    """Frequency of a two-level FSK in units of its deviation, float64 `[n, samples]`.
+
+    `symbols` is `[n, K]` of -1 and 1; with `bt` `[n]` each step is smoothed by a Gaussian of that bandwidth-time product
+    (GFSK), whose step response is an error function of time.
+    """
+    u = np.arange(samples) / samples_per_symbol[:, None] + start[:, None] + 2
+    index = np.floor(u).astype(np.int64)
+    if bt is None:
+        return np.take_along_axis(symbols, index, axis=1).astype(float)
+    # A Gaussian filter of 3 dB bandwidth B has sigma_t = sqrt(ln 2) / (2 pi B).
+    sigma = (np.sqrt(np.log(2)) / (2 * np.pi * bt))[:, None]
+    out = np.zeros(u.shape)
+    for k in (-2, -1, 0, 1, 2):
+        t = u - index - k
+        weight = 0.5 * (_erf(t / (np.sqrt(2) * sigma)) - _erf((t - 1) / (np.sqrt(2) * sigma)))
+        out += np.take_along_axis(symbols, index + k, axis=1) * weight
+    return out
+
+
+def _erf(x: np.ndarray) -> np.ndarray:
+    """Error function to 1.5e-7, Abramowitz and Stegun 7.1.26."""
+    t = 1 / (1 + 0.3275911 * np.abs(x))
+    poly = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
+    return np.sign(x) * (1 - poly * np.exp(-(x**2)))
+
+
+def oqpsk_half_sine(chips: np.ndarray, samples: int, samples_per_chip: float, start: float) -> np.ndarray:
+    """Offset QPSK with half-sine pulses of two chips (IEEE 802.15.4, 2.4 GHz PHY), unit modulus, `[samples]`.
+
+    `chips` are -1 and 1, even ones on the in-phase arm, odd ones on the quadrature arm half a pulse later.
+    """
+    u = np.arange(samples) / samples_per_chip + start + 2
+    even = 2 * np.floor(u / 2).astype(np.int64)
+    odd = 2 * np.floor((u - 1) / 2).astype(np.int64) + 1
+    return chips[even] * np.sin(np.pi * (u - even) / 2) + 1j * chips[odd] * np.sin(np.pi * (u - odd) / 2)
+
+
+def chirps(symbols: np.ndarray, samples: int, bandwidth: float, spreading: int, start: float) -> np.ndarray:
+    """Chirp spread spectrum: up-chirps over `bandwidth` cycles per sample, cyclically shifted by symbols in [0, 2^spreading).
+
+    A symbol lasts 2^spreading / bandwidth samples; `start` in [0, 1) symbols; complex128 `[samples]`.
+    """
+    u = np.arange(samples) * bandwidth / 2**spreading + start
+    index = np.floor(u).astype(np.int64)
+    position = (u - index + symbols[index] / 2**spreading) % 1.0
+    return frequency_modulated((position - 0.5) * bandwidth)

@@ -1,0 +1,66 @@
+"""OFDM: symbols with cyclic prefix on any carrier mask, and the standard sequences that the frames here carry."""
+
+import numpy as np
+
+from rfgen.waveforms.linear import constellation
+
+
+def carriers(active: int, size: int) -> np.ndarray:
+    """Indices of `active` carriers about an empty DC carrier in an FFT of `size`, negative ones first, int64."""
+    half = active // 2
+    return np.concatenate([np.arange(-half, 0), np.arange(1, active - half + 1)]) % size
+
+
+def modulate(values: np.ndarray, active: np.ndarray, size: int, prefix: np.ndarray | int) -> np.ndarray:
+    """Serial samples of OFDM symbols, complex128 `[..., total]`, unit power for unit-power carrier values.
+
+    `values` is `[..., symbols, carriers]`; `prefix` is one length or one a symbol.
+    """
+    grid = np.zeros((*values.shape[:-1], size), complex)
+    grid[..., active] = values
+    time = np.fft.ifft(grid) * (size / np.sqrt(len(active)))
+    lengths = np.broadcast_to(prefix, values.shape[-2])
+    parts = [time[..., s, np.arange(-length, size) % size] for s, length in enumerate(lengths)]
+    return np.concatenate(parts, axis=-1)
+
+
+def random_values(rng: np.random.Generator, shape: tuple[int, ...], name: str) -> np.ndarray:
+    """Random points of a constellation, complex128 of `shape`."""
+    points = constellation(name)
+    return points[rng.integers(len(points), size=shape)]
+
+
+def zadoff_chu(root: int, length: int) -> np.ndarray:
+    """Zadoff-Chu sequence of odd length, unit modulus (3GPP TS 36.211, 5.5.1.1)."""
+    n = np.arange(length)
+    return np.exp(-1j * np.pi * root * n * (n + 1) / length)
+
+
+# Long training sequence of IEEE 802.11-2020, equation (17-8), carriers -26..26 without DC.
+LONG_TRAINING = np.array(
+    [1, 1, -1, -1, 1, 1, -1, 1, -1, 1, 1, 1, 1, 1, 1, -1, -1, 1, 1, -1, 1, -1, 1, 1, 1, 1]
+    + [1, -1, -1, 1, 1, -1, 1, -1, 1, -1, -1, -1, -1, -1, 1, 1, -1, -1, 1, -1, 1, -1, 1, 1, 1, 1],
+    complex,
+)
+# Short training sequence, equation (17-6): every fourth carrier, in units of (1 + j).
+_SHORT = {-24: 1, -20: -1, -16: 1, -12: -1, -8: -1, -4: 1, 4: -1, 8: -1, 12: 1, 16: 1, 20: 1, 24: 1}
+WIFI_SIZE, WIFI_PREFIX, WIFI_CARRIERS = 64, 16, carriers(52, 64)
+
+
+def wifi_preamble() -> np.ndarray:
+    """Short and long training of the 20 MHz OFDM PHY at 20 MS/s: 320 samples, unit power (IEEE 802.11-2020, 17.3.3)."""
+    grid = np.zeros(WIFI_SIZE, complex)
+    for carrier, sign in _SHORT.items():
+        grid[carrier % WIFI_SIZE] = sign * (1 + 1j)
+    short = np.fft.ifft(grid) * (WIFI_SIZE / np.sqrt(24))
+    long = modulate(LONG_TRAINING[None], WIFI_CARRIERS, WIFI_SIZE, 0)
+    return np.concatenate([np.tile(short, 3)[:160], long[-32:], long, long])
+
+
+def wifi_frame(rng: np.random.Generator, samples: int, name: str, header: np.ndarray | None = None) -> np.ndarray:
+    """Preamble, a BPSK header symbol (drawn, or the 52 values given) and random payload symbols; `samples` long."""
+    head = random_values(rng, (1, 52), "BPSK") if header is None else header[None]
+    symbols = max(-(-(samples - 400) // 80), 0)
+    payload = random_values(rng, (symbols, 52), name)
+    body = modulate(np.concatenate([head, payload]), WIFI_CARRIERS, WIFI_SIZE, WIFI_PREFIX)
+    return np.concatenate([wifi_preamble(), body])[:samples]
