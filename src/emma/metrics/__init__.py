@@ -6,9 +6,11 @@ Looking a metric up imports no metric library; calling it imports the one it res
 from collections.abc import Iterator, Mapping
 
 from emma.metrics.base import Metric, MetricDetails, UndefinedMetricError
+from emma.metrics.captions import CIDER, Bleu
 from emma.metrics.classification import BalancedAccuracy, PlainAccuracy, Top1Accuracy, TopKAccuracy
 from emma.metrics.ranking import AUC, AUROC, EER
-from emma.metrics.signals import MeanAngularError
+from emma.metrics.signals import NMSE, SISDR, MeanAngularError
+from emma.metrics.text import F1, ExactMatch, Meteor
 
 _CLASSES: tuple[type[Metric], ...] = (
     MeanAngularError,
@@ -18,7 +20,14 @@ _CLASSES: tuple[type[Metric], ...] = (
     EER,
     PlainAccuracy,
     TopKAccuracy,
+    NMSE,
+    SISDR,
     AUROC,
+    Bleu,
+    Meteor,
+    CIDER,
+    ExactMatch,
+    F1,
 )
 
 

@@ -158,7 +158,7 @@ def labels(values: Any, what: str, n_classes: int | None = None) -> np.ndarray:
 
 def same_length(preds: Any, target: Any) -> None:
     """Raise a ValueError unless both hold the same number of samples."""
-    if np.ndim(target) == 0 and not isinstance(target, Sequence):
+    if not isinstance(target, Sequence) and np.ndim(target) == 0:
         raise ValueError("target: expected one value a sample, not a single one")
     if len(preds) != len(target):
         raise ValueError(f"preds holds {len(preds)} samples, target {len(target)}")

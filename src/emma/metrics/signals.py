@@ -4,7 +4,18 @@ from typing import Any
 
 import numpy as np
 
-from emma.metrics.base import SampleMean, numeric, same_length
+from emma.metrics.base import (
+    Metric,
+    MetricDetails,
+    SampleMean,
+    UndefinedMetricError,
+    check_weights,
+    numeric,
+    ratio,
+    require_samples,
+    same_length,
+    weighted_sums,
+)
 
 
 class MeanAngularError(SampleMean):
@@ -40,3 +51,139 @@ class MeanAngularError(SampleMean):
         same_length(*angles)
         apart = np.fmod(np.abs(angles[0] - angles[1]), 360.0)
         return np.minimum(apart, 360.0 - apart), np.ones(len(apart), bool)
+
+
+class NMSE(Metric):
+    """Normalised mean squared error in dB: error energy over channel energy, summed over all scored samples.
+
+    ``preds`` and ``target``: real or complex ``[N, ...]`` of one shape. Lower is better; 0 dB is the error of
+    predicting zero, and an exact prediction gives -inf. ``10 log10(sum |preds - target|^2 / sum |target|^2)`` in double
+    precision. A sample whose reference is all zero is left out of both sums; ``details`` counts it.
+
+    Raises:
+        UndefinedMetricError: no samples, or every reference is zero.
+        ValueError: NaN or infinity, unequal shapes.
+
+    Reference: Alkhateeb, "DeepMIMO: a generic deep learning dataset for millimeter wave and massive MIMO
+    applications", ITA 2019, arXiv:1902.06435, whose convention of normalising by channel energy this follows.
+
+    Example:
+        >>> NMSE()([[1.0, 1j]], [[1.0, 0.0]])
+        0.0
+    """
+
+    # torchmetrics has no complex error: its squares drop the conjugate, and (1j)**2 is -1.
+    name = "NMSE"
+    direction = "lower"
+    unit = "dB"
+
+    def __call__(self, preds: Any, target: Any) -> float:
+        """Return the ratio in dB."""
+        return self.details(preds, target).value
+
+    def details(self, preds: Any, target: Any) -> MetricDetails:
+        """Return the ratio with the indices of the samples left out."""
+        error, energy, scored = self._energies(preds, target)
+        require_samples(self.name, len(energy))
+        if not scored.any():
+            raise UndefinedMetricError("NMSE is undefined: every reference is zero")
+        value = float(decibels(error[scored].sum() / energy[scored].sum()))
+        return MetricDetails(value, int(scored.sum()), tuple(np.flatnonzero(~scored).tolist()))
+
+    def resampled(self, preds: Any, target: Any, weights: np.ndarray) -> np.ndarray:
+        """Return ratios of weighted sums of the energies."""
+        error, energy, scored = self._energies(preds, target)
+        weights = check_weights(weights, len(energy))
+        return decibels(ratio(weighted_sums(weights, error * scored), weighted_sums(weights, energy)))
+
+    @staticmethod
+    def _energies(preds: Any, target: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return error and reference energies ``[N]`` in one unit, and a mask ``[N]`` of the references not zero."""
+        estimate, reference = _signals(preds, target)
+        # A power of two divides exactly; without it the squares of values such as 1e-200 would vanish.
+        scale = np.exp2(np.frexp(np.abs(reference).max(initial=0.0))[1] - 1.0)
+        parts = ((values / scale).reshape(len(values), -1) for values in (estimate - reference, reference))
+        error, energy = (np.square(rows).sum(axis=1) for rows in parts)
+        return error, energy, reference.reshape(len(reference), -1).any(axis=1)
+
+
+class SISDR(SampleMean):
+    """Scale-invariant signal-to-distortion ratio in dB, averaged over samples; higher is better.
+
+    ``preds`` and ``target``: real or complex waveforms ``[N, T]`` of one shape; no mean is taken off. With
+    ``alpha = <target, preds> / |target|^2`` (the inner product conjugates its first argument), the ratio of
+    ``|alpha target|^2`` to ``|preds - alpha target|^2``. Each sample's value is cut to the declared [-100, 100] dB, so
+    that an exact match or an orthogonal estimate leaves the mean finite. Scaling either input moves nothing. A sample
+    with a silent (all zero) reference is left out; ``details`` counts it.
+
+    Raises:
+        UndefinedMetricError: no samples, every reference silent, or a silent estimate (0/0) of one that is not.
+        ValueError: NaN or infinity, unequal shapes.
+
+    Reference: Le Roux, Wisdom, Erdogan and Hershey, "SDR: half-baked or well done?", ICASSP 2019, arXiv:1811.02508.
+
+    Example:
+        >>> round(SISDR()([[1.0, 1.0, 0.1, 0.1]], [[1.0, 1.0, 0.0, 0.0]]), 9)
+        20.0
+    """
+
+    name = "SISDR"
+    direction = "higher"
+    unit = "dB"
+    limit_db = 100.0
+    nothing_scored = "every reference is silent"
+    sample_undefined = "a silent estimate has no scale"
+
+    def sample_scores(self, preds: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return each sample's ratio, NaN for silent estimates; samples with a silent reference do not count."""
+        import torch
+        from torchmetrics.functional.audio import scale_invariant_signal_distortion_ratio
+
+        estimate, reference = _signals(preds, target)
+        if reference.ndim != 3:
+            raise ValueError(f"preds, target: expected waveforms [N, T], not shape {reference.shape[:-1]}")
+        estimate, reference = _unit_energy(estimate), _unit_energy(reference)
+        # The library knows real signals only: turn each estimate until <target, preds> is real and positive, then the
+        # real ratio of the (re, im) vectors is the complex one.
+        real = (reference * estimate).sum(axis=(1, 2), keepdims=True)
+        imaginary = (reference[..., :1] * estimate[..., 1:] - reference[..., 1:] * estimate[..., :1]).sum(
+            1, keepdims=True
+        )
+        size = np.hypot(real, imaginary)
+        cosine, sine = (np.divide(part, size, out=np.full_like(size, at_zero), where=size > 0)
+                        for part, at_zero in ((real, 1.0), (imaginary, 0.0)))  # fmt: skip
+        turned = cosine * estimate + sine * np.stack([estimate[..., 1], -estimate[..., 0]], axis=-1)
+        # The library adds its epsilon to energies, which bends the value of small signals: make every signal large.
+        flat = [torch.from_numpy(2.0**20 * signal.reshape(len(signal), -1)) for signal in (turned, reference)]
+        values = scale_invariant_signal_distortion_ratio(*flat).numpy().clip(-self.limit_db, self.limit_db)
+        silent_estimate, silent_reference = (~signal.any(axis=(1, 2)) for signal in (estimate, reference))
+        return np.where(silent_estimate, np.nan, values), ~silent_reference
+
+
+def decibels(power_ratio: np.ndarray) -> np.ndarray:
+    """Return ten times the decimal logarithm, -inf at zero."""
+    with np.errstate(divide="ignore"):
+        return 10.0 * np.log10(power_ratio)
+
+
+def _signals(preds: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return both as float64 ``[N, ..., 2]`` of real and imaginary parts, after checking that their shapes agree."""
+    signals = []
+    for values, what in ((preds, "preds"), (target, "target")):
+        array = numeric(values, what, allow_complex=True)
+        if array.ndim == 0:
+            raise ValueError(f"{what}: expected one row a sample, not a single number")
+        signals.append(np.stack([array.real, array.imag], axis=-1).astype(np.float64))
+    if signals[0].shape != signals[1].shape:
+        shapes = " and ".join(str(signal.shape[:-1]) for signal in signals)
+        raise ValueError(f"preds, target: expected one shape, not {shapes}")
+    return signals[0], signals[1]
+
+
+def _unit_energy(signals: np.ndarray) -> np.ndarray:
+    """Return ``[N, T, 2]`` with each non-silent sample scaled to unit energy."""
+    for measure in (lambda s: np.abs(s).max(axis=(1, 2), keepdims=True, initial=0.0),
+                    lambda s: np.sqrt(np.square(s).sum(axis=(1, 2), keepdims=True))):  # fmt: skip
+        size = measure(signals)
+        signals = signals / np.where(size > 0, size, 1.0)
+    return signals

@@ -1,0 +1,197 @@
+"""Caption metrics that count n-grams: BLEU over the corpus and CIDEr-D over its consensus."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from emma.metrics.base import (
+    Metric,
+    UndefinedMetricError,
+    check_weights,
+    ratio,
+    require_samples,
+    row_blocks,
+    weighted_sums,
+)
+from emma.metrics.text import string_samples, tokenize
+
+
+class Bleu(Metric):
+    """Corpus BLEU-4 without smoothing; in [0, 1], higher is better.
+
+    ``preds``: N strings. ``target``: N lists of one or more references. Geometric mean of the clipped 1- to 4-gram
+    precisions over the corpus, times the brevity penalty against the reference nearest in length (the shorter of two
+    equally near). Tokens as ``emma.metrics.text.tokenize`` makes them. A corpus without a common 4-gram gives 0 by
+    definition, so texts under four tokens do.
+
+    Raises:
+        UndefinedMetricError: no samples.
+        ValueError: something other than strings, a sample without references, unequal lengths.
+
+    Reference: Papineni, Roukos, Ward and Zhu, "BLEU: a method for automatic evaluation of machine translation", ACL
+    2002.
+
+    Example:
+        >>> round(Bleu()(["a signal at 2.4 GHz"], [["one signal at 2.4 GHz"]]), 6)
+        0.66874
+    """
+
+    name = "Bleu"
+    direction = "higher"
+
+    def __call__(self, preds: Any, target: Any) -> float:
+        """Return the corpus score."""
+        candidates, references = self._tokens(preds, target)
+        require_samples(self.name, len(candidates))
+        import torch
+        from torchmetrics.text import BLEUScore
+
+        # The library counts in float32, exact only up to 2**24 n-grams; its own split knows spaces alone.
+        bleu = BLEUScore(n_gram=4).set_dtype(torch.float64)
+        bleu.update([" ".join(c) for c in candidates], [[" ".join(r) for r in refs] for refs in references])
+        return float(bleu.compute())
+
+    def resampled(self, preds: Any, target: Any, weights: np.ndarray) -> np.ndarray:
+        """Return scores from weighted sums of each sentence's n-gram counts and lengths."""
+        candidates, references = self._tokens(preds, target)
+        weights = check_weights(weights, len(candidates))
+        rows = [_bleu_counts(c, refs) for c, refs in zip(candidates, references, strict=True)]
+        columns = np.array(rows, np.float64).reshape(-1, 10).T
+        sums = np.stack([weighted_sums(weights, column) for column in columns], axis=1)
+        matched, possible, length, wanted = sums[:, :4], sums[:, 4:8], sums[:, 8], sums[:, 9]
+        some = matched.min(axis=1) > 0
+        precisions = np.where(some[:, None], ratio(matched, possible), 1.0)
+        penalty = np.exp(np.minimum(0.0, 1.0 - ratio(wanted, np.where(some, length, 1.0))))
+        values = np.where(some, penalty * np.exp(np.log(precisions).mean(axis=1)), 0.0)
+        return np.where(weights.any(axis=1), values, np.nan)
+
+    @staticmethod
+    def _tokens(preds: Any, target: Any) -> tuple[list[list[str]], list[list[list[str]]]]:
+        texts, references = string_samples(preds, target)
+        # Of two references equally near in length the library takes the first given: put the shorter one first.
+        return [tokenize(t) for t in texts], [sorted(map(tokenize, refs), key=len) for refs in references]
+
+
+def _bleu_counts(candidate: list[str], references: list[list[str]]) -> list[int]:
+    """Return clipped and possible counts for n = 1..4, the candidate's length and that of the nearest reference."""
+    counts = _ngrams(candidate)
+    most: Counter = Counter()
+    for reference in references:
+        most |= _ngrams(reference)
+    matched, possible = [0] * 4, [max(0, len(candidate) - n) for n in range(4)]
+    for gram, times in (counts & most).items():
+        matched[len(gram) - 1] += times
+    nearest = min(map(len, references), key=lambda length: (abs(length - len(candidate)), length))
+    return [*matched, *possible, len(candidate), nearest]
+
+
+class CIDER(Metric):
+    """CIDEr-D, the consensus of a caption with its references; in [0, 10], higher is better.
+
+    ``preds``: N strings. ``target``: N lists of one or more references. Cosine between tf-idf vectors of n-grams,
+    clipped to the reference's counts, times a Gaussian of the difference in length (sigma 6), averaged over n = 1..4
+    and over the references, times 10. Document frequencies come from the N reference sets given: score one fold at a
+    time. An n-gram that stands in every reference set weighs nothing. A resample has its own document frequencies.
+    Tokens as ``emma.metrics.text.tokenize`` makes them.
+
+    Raises:
+        UndefinedMetricError: no samples, or one only (its document frequency says nothing).
+        ValueError: something other than strings, a sample without references, unequal lengths.
+
+    Reference: Vedantam, Zitnick and Parikh, "CIDEr: consensus-based image description evaluation", CVPR 2015,
+    arXiv:1411.5726.
+
+    Example:
+        >>> round(CIDER()(["a weak tone", "only noise"], [["a weak tone"], ["noise only", "only noise"]]), 6)
+        5.625
+    """
+
+    # No library that this package may ship has it; the recipe is that of the COCO caption evaluation.
+    name = "CIDER"
+    direction = "higher"
+
+    def __call__(self, preds: Any, target: Any) -> float:
+        """Return the mean over the samples."""
+        texts, references = string_samples(preds, target)
+        require_samples(self.name, len(texts))
+        if len(texts) == 1:
+            raise UndefinedMetricError("CIDER is undefined: the document frequency of one document says nothing")
+        return float(_Consensus(texts, references).scores(np.ones((1, len(texts)), np.int64))[0])
+
+    def resampled(self, preds: Any, target: Any, weights: np.ndarray) -> np.ndarray:
+        """Return means from sparse products of n-gram counts with each resample's squared idf."""
+        texts, references = string_samples(preds, target)
+        weights = check_weights(weights, len(texts))
+        if len(texts) == 0:
+            return np.full(len(weights), np.nan)
+        consensus = _Consensus(texts, references)
+        values = [consensus.scores(block) for block in row_blocks(weights, 2**17)]
+        return np.concatenate(values) if values else np.empty(0)
+
+
+class _Consensus:
+    """The n-gram counts of captions and references, ready to be weighted by any document frequencies."""
+
+    def __init__(self, texts: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+        from scipy import sparse
+
+        candidates = [_ngrams(tokenize(text)) for text in texts]
+        grams = [[_ngrams(tokenize(reference)) for reference in refs] for refs in references]
+        documents: dict[tuple, list[int]] = {}
+        for i, refs in enumerate(grams):
+            for gram in set().union(*refs):
+                documents.setdefault(gram, []).append(i)
+        # n-grams that stand in the same reference sets have one idf in every resample: they share a column.
+        columns: dict[tuple, int] = {(): 0}
+        column = {gram: columns.setdefault(tuple(where), len(columns)) for gram, where in documents.items()}
+
+        def matrix(vectors: list[Counter]) -> Any:
+            entries = [
+                (4 * row + len(gram) - 1, column.get(gram, 0), value)
+                for row, vector in enumerate(vectors)
+                for gram, value in vector.items()
+            ]
+            rows, cols, values = np.array(entries, np.float64).reshape(-1, 3).T
+            shape = (4 * len(vectors), len(columns))
+            return sparse.csr_array((values, (rows.astype(np.int64), cols.astype(np.int64))), shape=shape)
+
+        def squares(vector: Counter) -> Counter:
+            return Counter({gram: times * times for gram, times in vector.items()})
+
+        flat = [(i, reference) for i, refs in enumerate(grams) for reference in refs]
+        self.owner = np.array([i for i, _ in flat])
+        self.candidate_norms = matrix([squares(candidate) for candidate in candidates])
+        self.reference_norms = matrix([squares(reference) for _, reference in flat])
+        clipped = [(candidates[i] & reference, reference) for i, reference in flat]
+        self.products = matrix(
+            [Counter({gram: times * ref[gram] for gram, times in common.items()}) for common, ref in clipped]
+        )
+        lengths = [sum(times for gram, times in vector.items() if len(gram) == 1) for vector in candidates]
+        wanted = [sum(times for gram, times in vector.items() if len(gram) == 1) for _, vector in flat]
+        apart = np.array(lengths)[self.owner] - np.array(wanted)
+        # Ten times the mean over four orders and over the sample's references.
+        self.factor = 10.0 / 4 * np.exp(-np.square(apart) / (2 * 6.0**2)) / np.bincount(self.owner)[self.owner]
+        holds = [(c, i) for where, c in columns.items() for i in where]
+        rows, cols = np.array(holds, np.int64).reshape(-1, 2).T
+        self.holds = sparse.csr_array((np.ones(len(rows)), (rows, cols)), shape=(len(columns), len(texts)))
+
+    def scores(self, weights: np.ndarray) -> np.ndarray:
+        """Return the mean score of each resample ``[R]``, NaN for fewer than two documents."""
+        n = weights.sum(axis=1, dtype=np.int64)
+        frequency = np.rint(self.holds @ weights.T.astype(np.float64)).astype(np.int64)
+        logs = np.log(np.arange(1, n.max() + 2))
+        logarithm = np.where(n > 0, logs[np.maximum(n, 1) - 1], 0.0)
+        idf2 = np.square(logarithm - logs[np.maximum(frequency, 1) - 1])
+        norms = (self.candidate_norms @ idf2).reshape(-1, 4, len(n))[self.owner]
+        norms = np.sqrt(norms * (self.reference_norms @ idf2).reshape(norms.shape))
+        cosines = ratio((self.products @ idf2).reshape(norms.shape), norms)
+        each = np.nan_to_num(cosines).sum(axis=1) * self.factor[:, None]
+        total = np.einsum("jr,rj->r", each, weights[:, self.owner], dtype=np.float64)
+        return np.where(n > 1, total / np.maximum(n, 1), np.nan)
+
+
+def _ngrams(tokens: list[str]) -> Counter:
+    """Return how often each n-gram of one to four tokens occurs."""
+    return Counter(tuple(tokens[i : i + n]) for n in range(1, 5) for i in range(len(tokens) - n + 1))
