@@ -190,7 +190,7 @@ def main() -> None:
     for line in timeline_text(evaluation.sessions, [run.name for run in runs], args.print_event_timelines):
         print(line)
     for line in summary_lines(evaluation):
-        print(line)
+        print(line.rstrip())
     for path in files:
         print(f"wrote {path}")
 

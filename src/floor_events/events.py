@@ -86,8 +86,8 @@ def find_candidates(
         outcome = _first_after(wearer_changes, source, end)
         resolved = wearer[source] != before
         window_end, label = _label(source, competing, outcome, end, resolved)
-        # A candidate whose wearer is unchanged at the source has no onset in b..c-1 exactly where outcome >= c.
-        short = (competing != NEVER) & (outcome >= competing) & (competing - anchor <= pause_frames)
+        # With the wearer unchanged at the source, there is no onset in b..c-1 exactly where outcome >= c.
+        short = ~resolved & (competing != NEVER) & (outcome >= competing) & (competing - anchor <= pause_frames)
         candidates[head] = Candidates(
             head, anchor, source, competing, outcome, starts[recording], end, window_end, label,
             short & (head == RESPONSE),

@@ -117,7 +117,7 @@ def timeline_text(sessions: Sequence[Session], runs: Sequence[str], count: int) 
         for head, kind in KINDS:
             places = list(_first(sessions, run, head, kind, count))
             if count and not places:
-                yield f"{run}: no {kind} event at 2.0 s"
+                yield f"{run[:30]}: no {kind} event at 2.0 s"
             for number, (session, index) in enumerate(places, 1):
                 yield from _lines(build_timeline(session, head, index, [run], before=3, after=1), run, kind, number)
                 yield ""
@@ -142,13 +142,13 @@ def _first(sessions: Sequence[Session], run: str, head: str, kind: str, count: i
 
 def _lines(timeline: Timeline, run: str, kind: str, number: int) -> Iterator[str]:
     start, end = timeline.recording
-    yield f"{run[:40]}: {kind} {number}, {timeline.session[:25]}"
+    yield f"{run[:30]}: {kind} {number}, {timeline.session[:25]}"
     competing = "none" if timeline.competing is None else f"row {timeline.competing}"
     yield (
         f"  anchor {timeline.anchor}, source {timeline.source}, window {timeline.source + 1}..{timeline.window_end},"
-        f" competing {competing}, recording {start}..{end - 1}"
+        f" competing {competing}"
     )
-    yield f"  pooled score {timeline.pooled[run]:.4f} over rows marked *"
+    yield f"  recording {start}..{end - 1}, pooled score {timeline.pooled[run]:.4f} over rows marked *"
     yield f"  {'t':>8} {'seconds':>9}  o  w   {'score':>6}  valid  mark"
     for place, row in enumerate(timeline.rows):
         score, valid = timeline.scores[run][place], timeline.valid[run][place]
