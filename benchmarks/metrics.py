@@ -9,28 +9,8 @@ import numpy as np
 from emma.metrics import METRICS
 from emma.statistics import bootstrap_interval
 
-WORDS = [
-    "a",
-    "strong",
-    "weak",
-    "narrow",
-    "wide",
-    "tone",
-    "signal",
-    "drone",
-    "phone",
-    "tower",
-    "mast",
-    "near",
-    "far",
-    "at",
-    "in",
-    "the",
-    "band",
-    "noise",
-    "qpsk",
-    "bpsk",
-]
+WORDS = ["a", "at", "in", "the", "weak", "wide", "near", "far", "tone", "signal", "drone", "phone", "tower", "mast"]
+WORDS += ["band", "noise", "qpsk", "bpsk", "strong", "narrow"]
 
 
 def best_of(repeats: int, run: Callable[[], object]) -> float:
