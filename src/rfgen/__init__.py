@@ -1,4 +1,4 @@
-"""rfgen: recipes, channels, waveforms and hardware that make labelled radio scenes. Knows nothing of how they are scored."""
+"""rfgen: recipes, channels, waveforms and hardware that make labelled radio scenes, and no score."""
 
 import hashlib
 from pathlib import Path

@@ -8,9 +8,10 @@ import numpy as np
 
 
 def circular(elements: int, spacing_wavelengths: float = 0.5) -> np.ndarray:
-    """Uniform circular array, float64 `[elements, 2]`: element m at azimuth 360 m / elements, neighbours `spacing` apart.
+    """Uniform circular array, float64 `[elements, 2]`: element m at azimuth 360 m / elements.
 
-    The radius is spacing / (2 sin(pi / elements)) wavelengths: kR = 4.105 for eight at half a wavelength.
+    Neighbours are `spacing_wavelengths` apart, so the radius is spacing / (2 sin(pi / elements))
+    wavelengths: kR = 4.105 for eight at half a wavelength.
     """
     angle = 2 * np.pi * np.arange(elements) / elements
     radius = spacing_wavelengths / (2 * np.sin(np.pi / elements)) if elements > 1 else 0.0

@@ -81,7 +81,7 @@ def ray_table(recipe: Recipe, split: str, environment: str, band: str, seed: See
         high_share = getattr(recipe.tasks[task], "high_share", 0.0)
         for chunk in range(-(-wanted // recipe.link_chunk)):
             rng_key = ("rays", task, split, environment, band, chunk)
-            part = _chunk(recipe, places[environment], band, high_share, seed, rng_key)
+            part = _chunk(recipe, places[environment], band, high_share=high_share, seed=seed, key=rng_key)
             part["index"] = chunk * recipe.link_chunk + np.arange(recipe.link_chunk)
             part["task"] = [task] * recipe.link_chunk
             # A chunk is drawn whole and then cut: asking for more links leaves those there were.
@@ -89,7 +89,7 @@ def ray_table(recipe: Recipe, split: str, environment: str, band: str, seed: See
     return pa.concat_tables(parts)
 
 
-def _chunk(recipe: Recipe, place: Environment, band: str, high_share: float, seed: Seed, key: tuple) -> dict:
+def _chunk(recipe: Recipe, place: Environment, band: str, *, high_share: float, seed: Seed, key: tuple) -> dict:
     rng = stream(seed, *key)
     n = recipe.link_chunk
     u_high, u_distance, u_height, u_los = rng.random((4, n))
@@ -101,7 +101,8 @@ def _chunk(recipe: Recipe, place: Environment, band: str, high_share: float, see
         distance = np.where(high, _between(place.aerial.distance_m, u_distance), distance)
         height = np.where(high, _between(place.aerial.height_m, u_height), height)
     los = u_los < laws.los_probability(place.scenario, distance, height)
-    rays = _sionna(recipe, place, band, los, distance, bearing, entropy(seed, *key, "sionna") % 2**63)
+    sionna_seed = entropy(seed, *key, "sionna") % 2**63
+    rays = _sionna(recipe, place, band, los=los, distance=distance, bearing=bearing, seed=sionna_seed)
     k_db = rays.pop("k_factor_db")
     if high.any():
         mean, std = laws.aerial_k_factor_db(place.scenario, np.where(high, height, 50.0))
@@ -123,11 +124,20 @@ def _between(limits: tuple[float, float], u: np.ndarray) -> np.ndarray:
     return limits[0] + (limits[1] - limits[0]) * u
 
 
-def _sionna(recipe, place, band, los, distance, bearing, seed) -> dict:  # noqa: ANN001
+def _sionna(
+    recipe: Recipe,
+    place: Environment,
+    band: str,
+    *,
+    los: np.ndarray,
+    distance: np.ndarray,
+    bearing: np.ndarray,
+    seed: int,
+) -> dict:
     """Large-scale parameters, clusters and rays of n single links, as arrays and lists by link."""
-    import torch  # noqa: PLC0415
-    from sionna.phy import config  # noqa: PLC0415
-    from sionna.phy.channel import tr38901  # noqa: PLC0415
+    import torch
+    from sionna.phy import config
+    from sionna.phy.channel import tr38901
 
     n = len(distance)
     with _one_thread(torch):
@@ -206,7 +216,7 @@ def _sionna(recipe, place, band, los, distance, bearing, seed) -> dict:  # noqa:
 
 
 @contextlib.contextmanager
-def _one_thread(torch) -> Iterator[None]:  # noqa: ANN001
+def _one_thread(torch) -> Iterator[None]:
     """Reductions in one order whatever the machine's core count."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -1,7 +1,7 @@
 """Front ends: what a transmitter of one model and a receiver chain do to complex baseband, and how units drift.
 
-Units and receivers are drawn from the recipe's `hardware_seed`, not from the release seed: the same unit is met in every
-split. A session moves each parameter of a unit by a share of the population's spread.
+Units and receivers are drawn from the recipe's `hardware_seed`, not from the release seed: the same unit is met in
+every split. A session moves each parameter of a unit by a share of the population's spread.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -14,9 +14,12 @@ from rfgen.streams import stream
 
 @dataclass(frozen=True)
 class Transmitter:
-    """One unit's impairments: CFO [ppm], I/Q gain [dB] and phase [deg] imbalance, DC offset relative to the RMS, Rapp
-    saturation [dB over RMS] and smoothness, AM/PM at saturation [deg], phase noise linewidth [Hz], turn-on transient
-    (depth, time constant [us], phase [deg])."""
+    """One unit's impairments.
+
+    CFO [ppm], I/Q gain [dB] and phase [deg] imbalance, DC offset relative to the RMS, Rapp saturation [dB over RMS] and
+    smoothness, AM/PM at saturation [deg], phase noise linewidth [Hz], turn-on transient (depth, time constant [us],
+    phase [deg]).
+    """
 
     cfo_ppm: float
     gain_db: float
@@ -126,6 +129,8 @@ def receive(signal: np.ndarray, rx: Receiver, carrier_hz: float, sample_rate_hz:
     """Samples `[n, samples]` (noise included) through a receiver chain; complex128."""
     time = np.arange(signal.shape[-1]) / sample_rate_hz
     mixed = signal * np.exp(-2j * np.pi * rx.cfo_ppm * 1e-6 * carrier_hz * time)
-    rippled = mixed + rx.ripple[0] * np.roll(mixed, 1, axis=-1) + rx.ripple[1] * np.roll(mixed, 2, axis=-1)
+    rippled = mixed.copy()
+    for delay, tap in enumerate(rx.ripple, start=1):
+        rippled[..., delay:] += tap * mixed[..., :-delay]
     scale = np.sqrt(np.mean(np.abs(rippled) ** 2, axis=-1, keepdims=True))
     return imbalance(rippled, rx.gain_db, rx.phase_deg) + rx.dc * scale

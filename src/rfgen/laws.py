@@ -16,8 +16,8 @@ ALWAYS_LOS_M = {"UMa": 100.0, "RMa": 40.0, "UMi": np.inf}
 def los_probability(scenario: str, distance_2d_m: np.ndarray, height_m: np.ndarray | float) -> np.ndarray:
     """Probability of line of sight at 2-D distance [m] and terminal height [m], float64, broadcast.
 
-    Terrestrial for terminals up to 13 m; aerial from the heights of TR 36.777 on. ValueError for heights between the two
-    or for an unknown scenario.
+    Terrestrial for terminals up to 13 m; aerial from the heights of TR 36.777 on. ValueError for heights between the
+    two or for an unknown scenario.
     """
     if scenario not in SCENARIOS:
         raise ValueError(f"scenario: expected one of {', '.join(SCENARIOS)}, got {scenario!r}")

@@ -1,4 +1,4 @@
-"""From rays to received samples: links of a ray table, array gains of their paths, multipath in the frequency domain."""
+"""From rays to received samples: links of a ray table, array gains of paths, multipath in the frequency domain."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from rfgen import arrays
 RAYS = 20
 # Rays of a cluster that belong to its three sub-clusters, TR 38.901 V16.1 Table 7.5-5 (numbers from 0), with their
 # delays in units of 1.28 times the cluster delay spread.
-SUBCLUSTERS = (tuple(range(8)) + (18, 19), (8, 9, 10, 11, 16, 17), (12, 13, 14, 15))
+SUBCLUSTERS = ((0, 1, 2, 3, 4, 5, 6, 7, 18, 19), (8, 9, 10, 11, 16, 17), (12, 13, 14, 15))
 _SPLIT = np.zeros((RAYS, 3))
 for _s, _rays in enumerate(SUBCLUSTERS):
     _SPLIT[list(_rays), _s] = 1.0
@@ -91,7 +91,7 @@ def path_gains(links: Links, positions: np.ndarray, rng: np.random.Generator) ->
 
 
 def frequency_response(gains: np.ndarray, delays_s: np.ndarray, size: int, sample_rate_hz: float) -> np.ndarray:
-    """Sum over paths of gain exp(-j 2 pi f delay) at the FFT frequencies of `size` points, complex128 `[n, elements, size]`.
+    """Sum over paths of gain exp(-j 2 pi f delay) at the FFT frequencies, complex128 `[n, elements, size]`.
 
     `gains` is `[n, elements, P]`, `delays_s` `[n, P]`. The grid is split in rows and columns, whose phasors multiply.
     """

@@ -8,11 +8,13 @@ import numpy as np
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from typing_extensions import TypedDict
 
+from rfgen.waveforms import emitters
+
 SPLITS = ("TRAIN", "DEV", "HOLDOUT", "PRETRAIN")
 SCORED_SPLITS = SPLITS[:3]
 LOCALISATION = ("E-LOC-AOA", "E-LOC-LOS")
 WITH_LINKS = (*LOCALISATION, "E-ID-DRONE")
-TASKS = (*WITH_LINKS, "E-ID-FP", "E-ID-AMC")
+MODULATIONS = ("OOK", "2FSK", "GFSK", "BPSK", "QPSK", "8PSK", "16QAM", "64QAM", "4PAM", "AM-DSB", "FM")
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -99,13 +101,28 @@ class Localisation(_LinkTask):
 
 
 class Drone(_LinkTask):
-    """E-ID-DRONE: an emitter of one of the families (`present` are drones), ground or high, seen by one antenna."""
+    """E-ID-DRONE: an emitter of one of the families (`present` are drones), ground or high, seen by one antenna.
+
+    Families are those of `rfgen.waveforms.emitters`, made at 20 MS/s.
+    """
 
     present: Names
     absent: Names
     high_share: Share
     offset_hz: NonNegative
     occupied_share: Share
+
+    @model_validator(mode="after")
+    def _check_families(self) -> "Drone":
+        for key in ("present", "absent"):
+            for family in getattr(self, key):
+                if family not in emitters.FAMILIES:
+                    raise ValueError(f"{key}: unknown family {family!r}, expected {', '.join(emitters.FAMILIES)}")
+        if set(self.present) & set(self.absent):
+            raise ValueError("absent: a family is also in present, expected each on one side")
+        if self.sample_rate_hz != emitters.RATE:
+            raise ValueError(f"sample_rate_hz: expected {emitters.RATE}, the rate that the families are made at")
+        return self
 
 
 class UnitPopulation(_Model):
@@ -172,7 +189,7 @@ class Fingerprint(_Task):
         if self.sessions < 2:
             raise ValueError("sessions: expected at least two, one to enrol and one to query")
         if len(set(self.receivers)) < self.sessions:
-            raise ValueError("receivers: expected at least as many as sessions")
+            raise ValueError(f"receivers: expected at least {self.sessions}, one for each session of a unit")
         return self
 
 
@@ -192,6 +209,9 @@ class Modulation(_Task):
     @model_validator(mode="after")
     def _check(self) -> "Modulation":
         _check_scenes(self.scenes, self.chunk)
+        for name in self.classes:
+            if name not in MODULATIONS:
+                raise ValueError(f"classes: unknown modulation {name!r}, expected {', '.join(MODULATIONS)}")
         if self.chunk % len(self.classes):
             raise ValueError(f"chunk: expected a multiple of the {len(self.classes)} classes, so that they balance")
         if len(self.regimes_db) < 2:
@@ -273,6 +293,11 @@ class Recipe(_Model):
 
     def _check_pretrain(self) -> None:
         """The pool meets no held-out value."""
+        ceiling = max(self._highest_snr(task) for task in self.tasks.values())
+        if self.pretrain.snr_db[0] < ceiling:
+            raise ValueError(f"pretrain.snr_db: expected SNRs from {ceiling} dB on, above those of every task")
+        if "E-ID-FP" in self.tasks and len(set(self.pretrain.receivers)) < self.tasks["E-ID-FP"].sessions:
+            raise ValueError("pretrain.receivers: expected at least as many as sessions of E-ID-FP")
         pool, scored = self.pretrain, {band for task in self.tasks.values() for band in task.bands}
         units = set(self.tasks["E-ID-FP"].units) if "E-ID-FP" in self.tasks else set()
         for key, value, taken in (
@@ -283,6 +308,11 @@ class Recipe(_Model):
         ):
             if value in taken:
                 raise ValueError(f"pretrain.{key}: {value!r} is a held-out value, expected one that no task scores")
+
+    @staticmethod
+    def _highest_snr(task: _Task) -> float:
+        ranges = task.regimes_db.values() if isinstance(task, Modulation) else (task.snr_db,)
+        return max(high for _, high in ranges)
 
     @property
     def splits(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ def entropy(seed: Seed, *key: str | int) -> int:
     `seed` is an integer or a string (a secret); `key` holds strings and integers. ValueError for another type.
     """
     if isinstance(seed, bool) or not isinstance(seed, int | str):
-        raise ValueError(f"seed: expected an integer or a string, got {type(seed).__name__}")
+        raise ValueError(f"seed: expected an integer or a string, got {type(seed).__name__}")  # noqa: TRY004
     text = json.dumps([seed, *key], ensure_ascii=True, separators=(",", ":"))
     return int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
 

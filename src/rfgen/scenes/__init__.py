@@ -43,11 +43,17 @@ def chunk_keys(recipe: Recipe, task: str, split: str) -> list[tuple]:
 
 
 def generate(
-    recipe: Recipe, task: str, split: str, rays: pa.Table | None, seed: Seed, chunk_keys: Sequence[tuple] | None = None
+    recipe: Recipe,
+    task: str,
+    split: str,
+    rays: pa.Table | None,
+    seed: Seed,
+    *,
+    chunk_keys: Sequence[tuple] | None = None,
 ) -> Iterator[Chunk]:
     """Chunks of a task's scenes in a split; all of them, or those of `chunk_keys` in the order given.
 
-    `rays` is the split's ray table (`rfgen.channels.split_table`), needed by tasks with links and ignored by the others.
+    `rays` is the split's ray table (`rfgen.channels.split_table`), which tasks with links need and the others ignore.
     `seed` is the release seed, for HOLDOUT the secret one. Scenes are bit-identical for one seed, recipe, lock and kind
     of machine, whatever the order, the number of threads or the other chunks made. ValueError for a key that is not one
     of the task's or a ray table that lacks the chunk's links.
@@ -58,11 +64,11 @@ def generate(
     for key in keys:
         if key not in valid:
             raise ValueError(f"chunk_keys: {key!r} is not a chunk of {task} in {split}")
-    return _chunks(recipe, task, split, rays, seed, keys)
+    return _chunks(recipe, task, split, keys, rays=rays, seed=seed)
 
 
 def _chunks(
-    recipe: Recipe, task: str, split: str, rays: pa.Table | None, seed: Seed, keys: Iterable[tuple]
+    recipe: Recipe, task: str, split: str, keys: Iterable[tuple], *, rays: pa.Table | None, seed: Seed
 ) -> Iterator[Chunk]:
     tables: dict[tuple, pa.Table] = {}
     for key in keys:
@@ -72,19 +78,18 @@ def _chunks(
             continue
         place = key[:2]
         if place not in tables:
-            tables = {place: _rows(rays, task, split, *place)}
+            tables = {place: _rows(rays, task=task, split=split, environment=place[0], band=place[1])}
         size = recipe.tasks[task].chunk
         rows = tables[place].slice(key[2] * size, size)
         if rows.num_rows != size:
             raise ValueError(f"rays: no rows for chunk {key!r} of {task} in {split}, expected {size}")
         make = localisation.make if task in LOCALISATION else drone.make
-        yield make(recipe, task, split, key, links_from_table(rows), seed)
+        yield make(recipe, task, split, key, links=links_from_table(rows), seed=seed)
 
 
-def _rows(rays: pa.Table | None, task: str, split: str, environment: str, band: str) -> pa.Table:
+def _rows(rays: pa.Table | None, **wanted: str) -> pa.Table:
     if rays is None:
-        raise ValueError(f"rays: expected the ray table of {split} for {task}, got none")
-    wanted = {"task": task, "split": split, "environment": environment, "band": band}
+        raise ValueError(f"rays: expected the ray table of {wanted['split']} for {wanted['task']}, got none")
     mask = None
     for column, value in wanted.items():
         equal = pc.equal(rays.column(column), value)

@@ -8,9 +8,22 @@ from rfgen.recipe import Recipe
 from rfgen.streams import complex_normal
 
 COLUMNS = (
-    "task split environment device session receiver frequency_band snr_regime snr_db sample_rate_hz "
-    "center_frequency_hz link_id label_azimuth_deg label_class detail"
-).split()
+    "task",
+    "split",
+    "environment",
+    "device",
+    "session",
+    "receiver",
+    "frequency_band",
+    "snr_regime",
+    "snr_db",
+    "sample_rate_hz",
+    "center_frequency_hz",
+    "link_id",
+    "label_azimuth_deg",
+    "label_class",
+    "detail",
+)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ def emit(family: str, samples: int, occupied_share: float, rng: np.random.Genera
             return signal, on
 
 
-def make(recipe: Recipe, task: str, split: str, key: tuple, links: Links, seed: Seed) -> Chunk:
+def make(recipe: Recipe, task: str, split: str, key: tuple, *, links: Links, seed: Seed) -> Chunk:
     """One chunk of drone scenes, one for each link; half of them present, families in turn, in random order."""
     environment, band, number = key
     p = recipe.tasks[task]

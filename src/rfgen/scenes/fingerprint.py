@@ -4,7 +4,7 @@ import numpy as np
 
 from rfgen import hardware
 from rfgen.propagation import frequency_response
-from rfgen.recipe import Fingerprint, Recipe, SessionChannel
+from rfgen.recipe import SPLITS, Fingerprint, Recipe, SessionChannel
 from rfgen.scenes.common import Chunk, levelled, metadata, noisy, snr_range
 from rfgen.streams import Seed, complex_normal, stream
 from rfgen.waveforms import ofdm
@@ -28,16 +28,18 @@ def header() -> np.ndarray:
 def make(recipe: Recipe, split: str, key: tuple, seed: Seed) -> Chunk:
     """One chunk: `chunk` captures of every unit in one session, in random order.
 
-    In session s unit u meets receiver (u + s) mod R: within a unit every session has another receiver, and at every
-    session number the units are spread over the receivers.
+    In session s unit u meets receiver (u + s + shift) mod R: within a unit and split every session has another
+    receiver, at every session number the units are spread over the receivers, and the shift (a third of R for each
+    split) gives a unit other receivers in DEV and HOLDOUT than in TRAIN, where there are enough of them.
     """
     session, band, number = key
     p: Fingerprint = recipe.tasks[TASK]
     units, receivers = roster(recipe, split)
+    shift = SPLITS.index(split) * (len(receivers) // 3)
     parts = []
     for u, name in enumerate(units):
-        rx_name = receivers[(u + session) % len(receivers)]
-        iq, snr_db = _captures(recipe, split, band, name, rx_name, session, number, seed)
+        rx_name = receivers[(u + session + shift) % len(receivers)]
+        iq, snr_db = _captures(recipe, split, key, name, rx_name=rx_name, seed=seed)
         label = f"{split}-{name}-S{session}"
         parts.append((iq, snr_db, name, rx_name, label))
     order = stream(seed, TASK, split, "order", session, band, number).permutation(len(units) * p.chunk)
@@ -59,9 +61,10 @@ def make(recipe: Recipe, split: str, key: tuple, seed: Seed) -> Chunk:
 
 
 def _captures(
-    recipe: Recipe, split: str, band: str, name: str, rx_name: str, session: int, number: int, seed: Seed
+    recipe: Recipe, split: str, key: tuple, name: str, *, rx_name: str, seed: Seed
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A unit's captures of one chunk and session, and their SNR."""
+    """A unit's captures of one chunk, and their SNR."""
+    session, band, number = key
     p: Fingerprint = recipe.tasks[TASK]
     carrier, rate = recipe.bands_hz[band], p.sample_rate_hz
     day = stream(seed, TASK, split, name, "session", session, band)

@@ -27,7 +27,7 @@ def uplink(recipe: Recipe, task: str, n: int, length: int, rng: np.random.Genera
     return np.take_along_axis(data, start[:, None] + np.arange(length), axis=1)
 
 
-def make(recipe: Recipe, task: str, split: str, key: tuple, links: Links, seed: Seed) -> Chunk:
+def make(recipe: Recipe, task: str, split: str, key: tuple, *, links: Links, seed: Seed) -> Chunk:
     """One chunk of localisation scenes, one for each link."""
     environment, band, number = key
     p = recipe.tasks[task]

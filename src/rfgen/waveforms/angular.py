@@ -4,7 +4,7 @@ import numpy as np
 
 
 def smooth_noise(rng: np.random.Generator, n: int, samples: int, cutoff: np.ndarray) -> np.ndarray:
-    """Gaussian messages `[n, samples]`, zero mean, unit variance, flat to `cutoff` `[n]` cycles per sample and none above."""
+    """Gaussian messages `[n, samples]`, zero mean, unit variance, flat to `cutoff` `[n]` cycles per sample."""
     frequency = np.fft.rfftfreq(samples)
     shape = ((frequency <= cutoff[:, None]) & (frequency > 0)).astype(float)
     shape[:, 1] = 1.0  # the lowest line stays, however low the cutoff
@@ -23,8 +23,8 @@ def fsk_frequency(
 ) -> np.ndarray:
     """Frequency of a two-level FSK in units of its deviation, float64 `[n, samples]`.
 
-    `symbols` is `[n, K]` of -1 and 1; with `bt` `[n]` each step is smoothed by a Gaussian of that bandwidth-time product
-    (GFSK), whose step response is an error function of time.
+    `symbols` is `[n, K]` of -1 and 1; with `bt` `[n]` each step is smoothed by a Gaussian of that bandwidth-time
+    product (GFSK), whose step response is an error function of time.
     """
     u = np.arange(samples) / samples_per_symbol[:, None] + start[:, None] + 2
     index = np.floor(u).astype(np.int64)
@@ -59,9 +59,10 @@ def oqpsk_half_sine(chips: np.ndarray, samples: int, samples_per_chip: float, st
 
 
 def chirps(symbols: np.ndarray, samples: int, bandwidth: float, spreading: int, start: float) -> np.ndarray:
-    """Chirp spread spectrum: up-chirps over `bandwidth` cycles per sample, cyclically shifted by symbols in [0, 2^spreading).
+    """Chirp spread spectrum: up-chirps over `bandwidth` cycles per sample, shifted by symbols in [0, 2^spreading).
 
-    A symbol lasts 2^spreading / bandwidth samples; `start` in [0, 1) symbols; complex128 `[samples]`.
+    The shift is cyclic. A symbol lasts 2^spreading / bandwidth samples; `start` in [0, 1) symbols; complex128
+    `[samples]`.
     """
     u = np.arange(samples) * bandwidth / 2**spreading + start
     index = np.floor(u).astype(np.int64)

@@ -65,7 +65,7 @@ def _sync(root: int, length: int) -> np.ndarray:
 
 
 def lte_downlink(rng: np.random.Generator, samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """LTE-like downlink: 15 kHz spacing, 300 to 1200 carriers, pilots on every sixth carrier of symbols 0 and 4 of a slot."""
+    """LTE-like downlink: 15 kHz spacing, 300 to 1200 carriers, pilots on every sixth carrier of symbols 0 and 4."""
     active = ofdm.carriers(int(rng.choice([300, 600, 900, 1200])), _SIZE)
     values = ofdm.random_values(rng, (14, len(active)), str(rng.choice(["QPSK", "16QAM", "64QAM"])))
     # Load: resource blocks that carry no data in this slot pair are silent but for pilots.
@@ -95,7 +95,9 @@ def wifi(rng: np.random.Generator, samples: int) -> tuple[np.ndarray, np.ndarray
     return stream, stream != 0
 
 
-def _hops(rng: np.random.Generator, samples: int, dwell: tuple, gap: tuple, burst: Callable, width: float) -> tuple:
+def _hops(
+    rng: np.random.Generator, samples: int, burst: Callable, *, dwell: tuple, gap: tuple, width: float = 8e6
+) -> tuple:
     """Bursts on random channels: `burst(length)` is on for `dwell` us, off for `gap` us, within +-`width` Hz."""
     total = samples + int(dwell[1] * 1e-6 * RATE)
     stream, on = np.zeros(total, complex), np.zeros(total, bool)
@@ -132,13 +134,17 @@ def control_hops(rng: np.random.Generator, samples: int) -> tuple[np.ndarray, np
         def burst(length: int) -> np.ndarray:
             return _gfsk(rng, length, rate, index, 1.0)
 
-    return _hops(rng, samples, (100.0, 300.0), (5.0, 30.0), burst, 8e6)
+    return _hops(rng, samples, burst, dwell=(100.0, 300.0), gap=(5.0, 30.0))
 
 
 def bluetooth(rng: np.random.Generator, samples: int) -> tuple[np.ndarray, np.ndarray]:
     """Bluetooth-like GFSK hops: 1 MBd, index 0.28 to 0.35, BT 0.5, on 1 MHz channels."""
     index = rng.uniform(0.28, 0.35)
-    return _hops(rng, samples, (70.0, 366.0), (20.0, 150.0), lambda n: _gfsk(rng, n, 1e6, index, 0.5), 8e6)
+
+    def burst(length: int) -> np.ndarray:
+        return _gfsk(rng, length, 1e6, index, 0.5)
+
+    return _hops(rng, samples, burst, dwell=(70.0, 366.0), gap=(20.0, 150.0))
 
 
 def fm_video(rng: np.random.Generator, samples: int) -> tuple[np.ndarray, np.ndarray]:
@@ -173,7 +179,7 @@ def oqpsk(rng: np.random.Generator, samples: int) -> tuple[np.ndarray, np.ndarra
     return signal * np.exp(2j * np.pi * channel * np.arange(samples)), np.ones(samples, bool)
 
 
-def noise(rng: np.random.Generator, samples: int) -> tuple[np.ndarray, np.ndarray]:  # noqa: ARG001
+def noise(rng: np.random.Generator, samples: int) -> tuple[np.ndarray, np.ndarray]:
     """No emitter."""
     return np.zeros(samples, complex), np.zeros(samples, bool)
 

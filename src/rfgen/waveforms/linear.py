@@ -42,12 +42,13 @@ def shaped(
     samples_per_symbol: np.ndarray,
     rolloff: np.ndarray,
     start: np.ndarray,
+    *,
     span: int = 6,
 ) -> np.ndarray:
     """Symbols through root-raised-cosine pulses, complex128 `[n, samples]`.
 
-    `symbols` is `[n, K]` with K at least `samples / samples_per_symbol + 2 span + 2`; `samples_per_symbol`, `rolloff` and
-    `start` (timing offset in symbols, [0, 1)) are `[n]`; pulses are cut `span` symbols from their centre.
+    `symbols` is `[n, K]` with K at least `samples / samples_per_symbol + 2 span + 2`; `samples_per_symbol`, `rolloff`
+    and `start` (timing offset in symbols, [0, 1)) are `[n]`; pulses are cut `span` symbols from their centre.
     """
     u = np.arange(samples) / samples_per_symbol[:, None] + start[:, None] + span
     nearest = np.floor(u).astype(np.int64)

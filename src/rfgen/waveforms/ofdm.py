@@ -38,9 +38,7 @@ def zadoff_chu(root: int, length: int) -> np.ndarray:
 
 # Long training sequence of IEEE 802.11-2020, equation (17-8), carriers -26..26 without DC.
 LONG_TRAINING = np.array(
-    [1, 1, -1, -1, 1, 1, -1, 1, -1, 1, 1, 1, 1, 1, 1, -1, -1, 1, 1, -1, 1, -1, 1, 1, 1, 1]
-    + [1, -1, -1, 1, 1, -1, 1, -1, 1, -1, -1, -1, -1, -1, 1, 1, -1, -1, 1, -1, 1, -1, 1, 1, 1, 1],
-    complex,
+    [1 if sign == "+" else -1 for sign in "++--++-+-++++++--++-+-+++++--++-+-+-----++--+-+-++++"], complex
 )
 # Short training sequence, equation (17-6): every fourth carrier, in units of (1 + j).
 _SHORT = {-24: 1, -20: -1, -16: 1, -12: -1, -8: -1, -4: 1, 4: -1, 8: -1, 12: 1, 16: 1, 20: 1, 24: 1}
