@@ -184,7 +184,7 @@ def _sionna(
             tensor(zeros),
             tensor(zeros),
             tensor(zeros),
-            torch.zeros((n, 1), dtype=torch.bool),
+            torch.full((n, 1), place.scenario == "InH"),
             torch.tensor(los[:, None, None]),
         )
         large, small = tr38901.LSPGenerator(scenario), tr38901.RaysGenerator(scenario)
