@@ -150,9 +150,11 @@ def labels(values: Any, what: str, n_classes: int | None = None) -> np.ndarray:
         raise ValueError(f"{what}: expected labels [N], not shape {array.shape}")
     if array.dtype.kind == "f" and (array != np.floor(array)).any():
         raise ValueError(f"{what}: labels are whole numbers (class scores come as [N, C])")
-    if array.size and (array.min() < 0 or array.max() >= (2**31 if n_classes is None else n_classes)):
-        wanted = "[0, 2**31)" if n_classes is None else f"[0, {n_classes})"
-        raise ValueError(f"{what}: label {array.min() if array.min() < 0 else array.max()} lies outside {wanted}")
+    if array.size:
+        limit = 2**31 if n_classes is None else n_classes
+        for label in (array.min().item(), array.max().item()):
+            if not 0 <= label < limit:
+                raise ValueError(f"{what}: label {label:g} lies outside [0, {limit})")
     return array.astype(np.int64, copy=False)
 
 

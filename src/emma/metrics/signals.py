@@ -102,9 +102,9 @@ class NMSE(Metric):
         estimate, reference = _signals(preds, target)
         # A power of two divides exactly; without it the squares of values such as 1e-200 would vanish.
         scale = np.exp2(np.frexp(np.abs(reference).max(initial=0.0))[1] - 1.0)
-        parts = ((values / scale).reshape(len(values), -1) for values in (estimate - reference, reference))
-        error, energy = (np.square(rows).sum(axis=1) for rows in parts)
-        return error, energy, reference.reshape(len(reference), -1).any(axis=1)
+        axes = tuple(range(1, reference.ndim))
+        error, energy = (np.square(values / scale).sum(axis=axes) for values in (estimate - reference, reference))
+        return error, energy, reference.any(axis=axes)
 
 
 class SISDR(SampleMean):
@@ -136,10 +136,9 @@ class SISDR(SampleMean):
 
     def sample_scores(self, preds: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return each sample's ratio, NaN for silent estimates; samples with a silent reference do not count."""
-        import torch
-        from torchmetrics.functional.audio import scale_invariant_signal_distortion_ratio
-
         estimate, reference = _signals(preds, target)
+        if len(reference) == 0:
+            return np.empty(0), np.empty(0, bool)
         if reference.ndim != 3:
             raise ValueError(f"preds, target: expected waveforms [N, T], not shape {reference.shape[:-1]}")
         estimate, reference = _unit_energy(estimate), _unit_energy(reference)
@@ -153,6 +152,9 @@ class SISDR(SampleMean):
         cosine, sine = (np.divide(part, size, out=np.full_like(size, at_zero), where=size > 0)
                         for part, at_zero in ((real, 1.0), (imaginary, 0.0)))  # fmt: skip
         turned = cosine * estimate + sine * np.stack([estimate[..., 1], -estimate[..., 0]], axis=-1)
+        import torch
+        from torchmetrics.functional.audio import scale_invariant_signal_distortion_ratio
+
         # The library adds its epsilon to energies, which bends the value of small signals: make every signal large.
         flat = [torch.from_numpy(2.0**20 * signal.reshape(len(signal), -1)) for signal in (turned, reference)]
         values = scale_invariant_signal_distortion_ratio(*flat).numpy().clip(-self.limit_db, self.limit_db)
