@@ -1,0 +1,51 @@
+# EasyCom floor events: configured runs and sessions -> converted arrays -> results/floor_events/summary.json and
+# its tables. Off unless config `floor_events: enabled: true`; no EasyCom data ships. Uses RESULTS, PYTHON and code().
+import shlex
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(str(workflow.current_basedir)).parents[1] / "src"))
+from floor_events.config import plan as floor_plan
+from floor_events.protocol import FloorEventError
+
+try:
+    FLOOR = floor_plan(config.get("floor_events"), RESULTS)
+except FloorEventError as error:
+    print(error, file=sys.stderr)
+    sys.exit(2)
+
+FLOOR_TARGETS = FLOOR.outputs if FLOOR else []
+
+for number, floor_conversion in enumerate(FLOOR.conversions if FLOOR else []):
+
+    rule:
+        name:
+            f"floor_convert_{number}"
+        input:
+            floor_conversion.inputs,
+        output:
+            floor_conversion.outputs,
+        params:
+            options=shlex.join(floor_conversion.options),
+            code=code("scripts/prepare_egospeak_floor_eval.py"),
+        shell:
+            "{PYTHON} scripts/prepare_egospeak_floor_eval.py {params.options}"
+
+
+if FLOOR:
+
+    rule floor_evaluate:
+        input:
+            FLOOR.inputs,
+        output:
+            FLOOR.outputs,
+            text=f"{RESULTS}/floor_events/summary.txt",
+        params:
+            options=shlex.join(FLOOR.options),
+            code=code("scripts/evaluate_floor_state_changes.py"),
+        shell:
+            "{PYTHON} scripts/evaluate_floor_state_changes.py {params.options} > {output.text}"
+
+    rule floor_events:
+        input:
+            FLOOR_TARGETS,
