@@ -14,6 +14,7 @@ SPLITS = ("TRAIN", "DEV", "HOLDOUT", "PRETRAIN")
 SCORED_SPLITS = SPLITS[:3]
 LOCALISATION = ("E-LOC-AOA", "E-LOC-LOS")
 WITH_LINKS = (*LOCALISATION, "E-ID-DRONE")
+TASKS = (*WITH_LINKS, "E-ID-FP", "E-ID-AMC")
 MODULATIONS = ("OOK", "2FSK", "GFSK", "BPSK", "QPSK", "8PSK", "16QAM", "64QAM", "4PAM", "AM-DSB", "FM")
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]

@@ -1,0 +1,76 @@
+"""Recipes, ray tables and scenes shared by the checks of the generator; Sionna is imported once."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import yaml
+
+from rfgen import channels, scenes
+from rfgen.recipe import Recipe
+
+RELEASES = Path(__file__).parents[3] / "config" / "releases"
+
+
+def mapping(name: str) -> dict:
+    """A fresh copy of a release's rfgen mapping."""
+    return yaml.safe_load((RELEASES / f"{name}.yaml").read_text())["rfgen"]
+
+
+class Bench:
+    """A recipe with its ray tables and scenes, each made when first asked for."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.recipe = recipe
+        self._tables: dict[str, pa.Table] = {}
+        self._scenes: dict[tuple, tuple[np.ndarray, dict]] = {}
+
+    def rays(self, split: str) -> pa.Table:
+        if split not in self._tables:
+            self._tables[split] = channels.split_table(self.recipe, split, 0)
+        return self._tables[split]
+
+    def scenes(self, task: str, split: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """All IQ and metadata columns of a task and split."""
+        if (task, split) not in self._scenes:
+            rays = self.rays(split) if "environments" in type(self.recipe.tasks[task]).model_fields else None
+            chunks = list(scenes.generate(self.recipe, task, split, rays, 0))
+            columns = {
+                name: np.concatenate([np.asarray(c.metadata[name]) for c in chunks]) for name in chunks[0].metadata
+            }
+            self._scenes[task, split] = np.concatenate([c.iq for c in chunks]), columns
+        return self._scenes[task, split]
+
+
+@pytest.fixture(scope="session", name="mapping")
+def _mapping() -> Callable[[str], dict]:
+    return mapping
+
+
+@pytest.fixture(scope="session")
+def releases() -> Path:
+    return RELEASES
+
+
+@pytest.fixture(scope="session")
+def v01() -> Bench:
+    return Bench(Recipe.from_mapping(mapping("v0.1")))
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Bench:
+    return Bench(Recipe.from_mapping(mapping("tiny")))
+
+
+@pytest.fixture(scope="session")
+def many_links() -> Recipe:
+    """v0.2 at the tables' reference frequency, 3.5 GHz: 4,000 links an environment, of localisation alone."""
+    data = mapping("v0.2")
+    task = data["tasks"]["E-LOC-LOS"]
+    task["bands"] = ["3.5GHz"]
+    task["scenes"] = {"TRAIN": 4000, "DEV": 40, "HOLDOUT": 40}
+    data["tasks"] = {"E-LOC-LOS": task}
+    data["pretrain"]["band"] = "2.4GHz"
+    return Recipe.from_mapping(data)

@@ -1,0 +1,106 @@
+"""Angle of arrival: MUSIC against the Cramer-Rao bounds of physics, and the angle labels against what an array sees."""
+
+import numpy as np
+import pytest
+
+from rfgen import arrays
+from rfgen.propagation import Links, path_gains, through
+from rfgen.scenes.common import noisy
+from rfgen.streams import complex_normal, stream
+
+CIRCLE = arrays.circular(8)
+
+
+def music(iq: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """Azimuth [deg] of one source by MUSIC, refined by the parabola through the peak of a fine local grid."""
+    covariance = np.einsum("nat,nbt->nab", iq, iq.conj()) / iq.shape[-1]
+    source = np.linalg.eigh(covariance)[1][..., -1]
+
+    def height(azimuth: np.ndarray) -> np.ndarray:
+        return np.abs(np.einsum("n...a,na->n...", arrays.response(positions, azimuth).conj(), source)) ** 2
+
+    centre = np.zeros(len(iq))
+    for width, points in ((180.0, 181), (3.0, 61), (0.2, 41)):
+        grid = centre[:, None] + np.linspace(-width, width, points)
+        value = height(grid)
+        best = np.clip(value.argmax(axis=1), 1, points - 2)
+        left, mid, right = (np.take_along_axis(value, (best + k)[:, None], 1)[:, 0] for k in (-1, 0, 1))
+        step = 2 * width / (points - 1)
+        bend = 0.5 * (left - right) / np.minimum(left - 2 * mid + right, -1e-30)
+        centre = np.take_along_axis(grid, best[:, None], 1)[:, 0] + step * np.clip(bend, -1, 1)
+    return centre
+
+
+def error(estimate: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    return (estimate - truth + 180) % 360 - 180
+
+
+def one_path(azimuth: np.ndarray) -> Links:
+    n = len(azimuth)
+    empty = np.zeros((n, 2))
+    return Links(
+        link_id=[""] * n,
+        los=np.ones(n, bool),
+        bearing_deg=azimuth,
+        direct_zenith_deg=np.full(n, 90.0),
+        k_linear=np.full(n, 1e12),
+        cluster_spread_s=np.zeros(n),
+        delay_s=empty,
+        power=empty,
+        azimuth_deg=np.zeros((n, 2, 20)),
+        zenith_deg=np.full((n, 2, 20), 90.0),
+    )
+
+
+def single_path_scenes(positions: np.ndarray, azimuth: np.ndarray, snr_db: float, snapshots: int) -> np.ndarray:
+    """White signals through the generator's propagation and noise."""
+    rng = stream(0, "bound", str(snr_db), snapshots)
+    gains, delays = path_gains(one_path(azimuth), positions, rng)
+    signal = complex_normal(rng, (len(azimuth), snapshots))
+    return noisy(through(signal, gains, delays, 20e6), np.full(len(azimuth), snr_db), rng)
+
+
+@pytest.mark.parametrize("snr_db", [0.0, 5.0, 10.0, 20.0])
+@pytest.mark.parametrize("shape", ["circular", "linear"])
+def test_music_reaches_the_bound_and_does_not_beat_it(shape: str, snr_db: float) -> None:
+    trials, snapshots, rho, m = 3000, 64, 10 ** (snr_db / 10), 8
+    if shape == "circular":
+        positions, azimuth = CIRCLE, stream(0, "azimuth").uniform(0, 360, trials)
+        k_r = 2 * np.pi * np.hypot(*CIRCLE[0])
+        assert k_r == pytest.approx(4.105, abs=5e-4)
+        variance = (1 + 1 / (m * rho)) / (snapshots * rho * k_r**2 * m)
+        reference = 0.654
+    else:
+        positions, azimuth = arrays.linear(8), np.full(trials, 90.0)
+        variance = 6 * (1 + 1 / (m * rho)) / (snapshots * rho * np.pi**2 * m * (m**2 - 1))
+        reference = 0.264
+    bound = np.degrees(np.sqrt(variance))
+    if snr_db == 0.0:
+        assert bound == pytest.approx(reference, abs=5e-4)
+    found = error(music(single_path_scenes(positions, azimuth, snr_db, snapshots), positions), azimuth)
+    if shape == "linear":  # front and back look the same
+        found = np.where(np.abs(found) > 90, error(180, np.abs(found)), found)
+    ratio = np.sqrt(np.mean(found**2)) / bound
+    # The relative error of an RMS over n trials is 1 / sqrt(2 n); three of them.
+    assert 1 - 3 / np.sqrt(2 * trials) < ratio < 1.10, ratio
+
+
+def test_labels_are_where_music_looks(v01) -> None:
+    iq, meta = v01.scenes("E-LOC-AOA", "DEV")
+    table = v01.rays("DEV").to_pandas().set_index("link_id").loc[meta["link_id"]]
+    clear = (table.k_factor_db.to_numpy() > 10) & (meta["snr_db"] > 10)
+    assert clear.sum() > 60
+    found = error(music(iq[clear].astype(complex), CIRCLE), meta["label_azimuth_deg"][clear])
+    assert np.median(np.abs(found)) < 2.5
+    assert np.abs(np.mean(found)) < 1.0
+    assert np.array_equal(table.bearing_deg, meta["label_azimuth_deg"])
+
+
+def test_multipath_scenes_do_not_beat_the_bound(v01) -> None:
+    """An estimate better than the bound in the middle of its distribution would mean a wrong label or a leak."""
+    iq, meta = v01.scenes("E-LOC-AOA", "DEV")
+    found = np.abs(error(music(iq.astype(complex), CIRCLE), meta["label_azimuth_deg"]))
+    rho = 10 ** (meta["snr_db"] / 10)
+    bound = np.degrees(np.sqrt((1 + 1 / (8 * rho)) / (256 * rho * 4.105**2 * 8)))
+    assert np.sqrt(np.mean(found**2)) > np.sqrt(np.mean(bound**2))
+    assert np.median(found / bound) > 1.0

@@ -1,0 +1,172 @@
+"""Streams and chunks: order, number and neighbours of chunks change nothing; splits and seeds change everything."""
+
+import hashlib
+import inspect
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from rfgen import channels, scenes
+from rfgen.recipe import SPLITS, TASKS, Recipe
+from rfgen.scenes import fingerprint
+from rfgen.scenes.common import COLUMNS
+
+
+def same(a: scenes.Chunk, b: scenes.Chunk) -> bool:
+    columns = all(list(a.metadata[name]) == list(b.metadata[name]) for name in COLUMNS)
+    return a.key == b.key and np.array_equal(a.iq.view(np.float32), b.iq.view(np.float32)) and columns
+
+
+def chunks(bench, task: str, split: str, **options) -> list[scenes.Chunk]:
+    return list(scenes.generate(bench.recipe, task, split, bench.rays(split), 0, **options))
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("split", SPLITS)
+def test_shapes_columns_and_counts(tiny, task: str, split: str) -> None:
+    made = chunks(tiny, task, split)
+    assert [c.key for c in made] == scenes.chunk_keys(tiny.recipe, task, split)
+    if task == "E-LOC-LOS" and split == "PRETRAIN":
+        assert made == []
+        return
+    params = tiny.recipe.tasks[task]
+    elements = params.array.elements if task.startswith("E-LOC") else 1
+    for chunk in made:
+        assert chunk.iq.dtype == np.complex64
+        assert chunk.iq.shape[1:] == (elements, params.samples)
+        assert tuple(chunk.metadata) == COLUMNS
+        assert {len(column) for column in chunk.metadata.values()} == {len(chunk)}
+        assert np.isfinite(chunk.iq.view(np.float32)).all()
+    labels = [x for c in made for x in c.metadata["label_class"]]
+    if split == "PRETRAIN":
+        assert set(labels) == {None}
+    elif task != "E-LOC-AOA":
+        assert set(labels) == set(scenes.class_names(tiny.recipe, task))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_chunks_do_not_depend_on_order_or_neighbours(tiny, task: str) -> None:
+    whole = chunks(tiny, task, "DEV")
+    keys = [c.key for c in whole]
+    backwards = chunks(tiny, task, "DEV", chunk_keys=keys[::-1])
+    assert all(same(a, b) for a, b in zip(whole, backwards[::-1], strict=True))
+    assert same(whole[-1], chunks(tiny, task, "DEV", chunk_keys=keys[-1:])[0])
+    digests = [hashlib.sha256(scene.tobytes()).digest() for c in whole for scene in c.iq]
+    assert len(set(digests)) == len(digests)
+
+
+def test_more_scenes_leave_those_there_were(tiny, mapping) -> None:
+    data = mapping("tiny")
+    for task in TASKS:
+        data["tasks"][task] = dict(data["tasks"][task])
+        key = "captures" if task == "E-ID-FP" else "scenes"
+        data["tasks"][task][key] = {s: 3 * n for s, n in data["tasks"][task][key].items()}
+    more = Recipe.from_mapping(data)
+    rays = channels.split_table(more, "DEV", 0)
+    few = {row["link_id"]: row for row in tiny.rays("DEV").to_pylist()}
+    many = {row["link_id"]: row for row in rays.to_pylist()}
+    assert len(many) == 3 * len(few)
+    assert all(repr(many[name]) == repr(row) for name, row in few.items())
+    for task in TASKS:
+        again = {c.key: c for c in scenes.generate(more, task, "DEV", rays, 0)}
+        assert all(same(c, again[c.key]) for c in chunks(tiny, task, "DEV"))
+
+
+def test_ray_tables_do_not_depend_on_each_other(tiny) -> None:
+    pairs = channels.links(tiny.recipe, "DEV")
+    environment, band = pairs[-1]
+    alone = channels.ray_table(tiny.recipe, "DEV", environment, band, 0)
+    assert alone.equals(tiny.rays("DEV").slice(tiny.rays("DEV").num_rows - alone.num_rows))
+
+
+def test_a_third_environment_leaves_the_first_two(mapping) -> None:
+    first, second = (Recipe.from_mapping(mapping(name)) for name in ("v0.1", "v0.2"))
+    key = ("E_RURAL", "5.8GHz", 1)
+    tables = [channels.ray_table(r, "DEV", key[0], key[1], 0) for r in (first, second)]
+    assert tables[0].equals(tables[1])
+    for task in ("E-LOC-AOA", "E-ID-DRONE"):
+        a, b = (
+            next(scenes.generate(r, task, "DEV", t, 0, chunk_keys=[key]))
+            for r, t in zip((first, second), tables, strict=True)
+        )
+        assert same(a, b)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_seed_and_split_change_every_scene(tiny, task: str) -> None:
+    key = scenes.chunk_keys(tiny.recipe, task, "DEV")[0]
+    rays = tiny.rays("DEV")
+    secret = "5f" * 16
+    made = [next(scenes.generate(tiny.recipe, task, "DEV", rays, s, chunk_keys=[key])) for s in (0, 1, "0", secret)]
+    made.append(next(scenes.generate(tiny.recipe, task, "HOLDOUT", tiny.rays("HOLDOUT"), 0, chunk_keys=[key])))
+    powers = [tuple(np.mean(np.abs(c.iq) ** 2, axis=(1, 2))) for c in made]
+    assert len(set(powers)) == len(powers)
+
+
+def test_secret_seed_moves_the_links(tiny) -> None:
+    environment, band = channels.links(tiny.recipe, "HOLDOUT")[0]
+    a, b = (channels.ray_table(tiny.recipe, "HOLDOUT", environment, band, s) for s in ("a" * 32, "b" * 32))
+    assert not np.isin(a["bearing_deg"].to_numpy(), b["bearing_deg"].to_numpy()).any()
+    assert a["link_id"].equals(b["link_id"])  # names, that no seed can be read from
+
+
+def test_a_row_serves_one_scene(v01) -> None:
+    ids = np.concatenate([v01.scenes(task, "DEV")[1]["link_id"] for task in TASKS[:3]])
+    assert len(set(ids)) == len(ids) == v01.rays("DEV").num_rows
+    train = set(v01.rays("TRAIN")["link_id"].to_pylist())
+    assert not train & set(ids)
+
+
+def test_units_meet_another_receiver_in_every_session(v01) -> None:
+    seen: dict[str, dict[str, set]] = {}
+    for split in ("TRAIN", "DEV"):
+        meta = v01.scenes("E-ID-FP", split)[1]
+        for unit in set(meta["device"]):
+            mine = meta["device"] == unit
+            pairs = set(zip(meta["session"][mine], meta["receiver"][mine], strict=True))
+            sessions, receivers = {s for s, _ in pairs}, {r for _, r in pairs}
+            assert len(pairs) == len(sessions) == len(receivers) == v01.recipe.tasks["E-ID-FP"].sessions
+            seen.setdefault(unit, {})[split] = receivers
+        for number in range(v01.recipe.tasks["E-ID-FP"].sessions):
+            at = np.char.endswith(meta["session"].astype(str), f"S{number}")
+            pairs = set(zip(meta["device"][at], meta["receiver"][at], strict=True))
+            assert len({r for _, r in pairs}) == len(pairs) == len(v01.recipe.tasks["E-ID-FP"].units)
+    assert all(not splits["TRAIN"] & splits["DEV"] for splits in seen.values())
+
+
+def test_the_pool_meets_no_held_out_value(v01) -> None:
+    recipe = v01.recipe
+    for task in recipe.tasks_in("PRETRAIN"):
+        pool, scored = v01.scenes(task, "PRETRAIN")[1], v01.scenes(task, "DEV")[1]
+        for axis in ("environment", "device", "frequency_band", "snr_regime", "receiver"):
+            values = set(pool[axis]) - {None}
+            assert not values & set(scored[axis]), (task, axis)
+    assert fingerprint.roster(recipe, "PRETRAIN")[0][0].startswith("U9")
+
+
+def digest_of(recipe: Recipe) -> str:
+    """Hash over rays and scenes of every task at one place."""
+    rays = channels.ray_table(recipe, "DEV", "E_URBAN", "2.4GHz", 0)
+    digest = hashlib.sha256()
+    for name in ("path_delay_s", "path_power", "ray_azimuth_deg", "ray_zenith_deg"):
+        digest.update(rays.column(name).combine_chunks().flatten().to_numpy().tobytes())
+    for task in recipe.tasks:
+        keys = [k for k in scenes.chunk_keys(recipe, task, "DEV") if k[0] in ("E_URBAN", 0, "low") and k[1] == "2.4GHz"]
+        for chunk in scenes.generate(recipe, task, "DEV", rays, 0, chunk_keys=keys):
+            digest.update(chunk.iq.tobytes())
+    return digest.hexdigest()
+
+
+def test_number_of_threads_changes_nothing(tiny, releases) -> None:
+    """The same bytes in another process, with other thread counts and another hash seed."""
+    script = f"{inspect.getsource(digest_of)}\nprint(digest_of(Recipe.from_mapping(mapping)))"
+    start = "import hashlib, sys, yaml\nfrom rfgen import channels, scenes\nfrom rfgen.recipe import Recipe\n"
+    start += "mapping = yaml.safe_load(open(sys.argv[1]))['rfgen']\n"
+    counts = {name: "3" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONHASHSEED")}
+    env = os.environ | counts | {"PYTHONPATH": str(releases.parents[1] / "src")}
+    command = [sys.executable, "-c", start + script, str(releases / "tiny.yaml")]
+    other = subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout.strip()
+    assert other == digest_of(tiny.recipe)
