@@ -145,8 +145,8 @@ def summary_lines(evaluation: Evaluation) -> list[str]:
         if (row["baseline"], row["candidate"]) != pair:
             pair = row["baseline"], row["candidate"]
             lines += [
-                f"{pair[1]} against {pair[0]} at requested recall {headline:g}:",
-                "  change in percentage points (relative error reduction); ! recall materially lower",
+                f"{pair[1][:22]} against {pair[0][:22]} at requested recall {headline:g}:",
+                "  change in points (relative error reduction); ! recall materially lower",
                 f"  {'horizon':<9}{'no_response':>20}{'short_resume':>20}{'false stop':>20}",
             ]
         if row["error"] == "no_response_trigger":
