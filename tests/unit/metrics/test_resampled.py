@@ -24,7 +24,8 @@ def samples(name, seed):
         return estimate, reference
     if name in {"Bleu", "Meteor", "CIDER", "ExactMatch", "F1"}:
         draw = lambda: " ".join(rng.choice(WORDS, rng.integers(0, 9)))  # noqa: E731
-        return [draw() for _ in range(N)], [[draw() for _ in range(1 + i % 3)] for i in range(N)]
+        target = [[draw() for _ in range(1 + i % 3)] for i in range(N)]
+        return [f"{refs[0]} {draw()}" if i % 2 else draw() for i, refs in enumerate(target)], target
     return rng.integers(0, 3, (N, 6)), rng.permutation(np.minimum(np.arange(N) % 9, 5))
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from emma.metrics import METRICS, TopKAccuracy
@@ -119,6 +119,8 @@ def test_rotation_leaves_the_angular_error_alone(rows, turn, whole_turns):
 
 @quick
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False))
+@example(1.7e308, -1.7e308)
+@example(-1e-17, 0.0)
 def test_angular_error_of_any_two_numbers_is_in_range(a, b):
     assert 0.0 <= METRICS["MeanAngularError"]([a], [b]) <= 180.0
 

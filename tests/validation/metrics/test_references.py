@@ -52,7 +52,10 @@ def multiclass(seed, n=50, classes=5):
 def sentences(seed, n=12):
     rng = np.random.default_rng(seed)
     draw = lambda low: " ".join(rng.choice(WORDS, rng.integers(low, 12)))  # noqa: E731
-    return [draw(0) for _ in range(n)], [[draw(1) for _ in range(rng.integers(1, 4))] for _ in range(n)]
+    target = [[draw(1) for _ in range(rng.integers(1, 4))] for _ in range(n)]
+    # Half of a reference and something new: common n-grams of every order, or BLEU would be 0 throughout.
+    preds = [" ".join(refs[-1].split()[: rng.integers(0, 9)]) + " " + draw(0) for refs in target]
+    return ["", *preds[1:]], target
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -182,6 +185,7 @@ def test_bleu(seed):
     else:
         penalty = 1.0 if length >= wanted else math.exp(1 - wanted / length)
         expected = penalty * math.prod(m / p for m, p in zip(matched, possible, strict=True)) ** 0.25
+    assert expected > 0
     assert METRICS["Bleu"](preds, target) == pytest.approx(expected, rel=1e-9)
 
 
