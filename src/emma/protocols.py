@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 
 from emma.files import InputError
 from emma.hashing import sha256
-from emma.tables import rows_of
+from emma.tables import metadata_of, read_table, rows_of, unique_ids, write_table
 from emma.tasks import OODAxis, TaskSpec
 
 #: One row a scene of a fold. ``role``: fit, query (scored) or enrol (gallery). ``session``: the bootstrap's unit, where
@@ -151,21 +152,21 @@ class _LeaveOneValueOut(OODProtocol):
 
 
 class LeaveOneEnvironmentOut(_LeaveOneValueOut):
-    """Does the model transfer across channel conditions?"""
+    """Asks whether the model transfers across channel conditions."""
 
     name = "leave-one-environment-out"
     axis = OODAxis.ENVIRONMENT
 
 
 class LeaveOneUnitOut(_LeaveOneValueOut):
-    """Does the model recognise a device that it has never seen, by enrolment, without confounding the session?"""
+    """Asks whether the model recognises a device that it has never seen, by enrolment, session apart."""
 
     name = "leave-one-unit-out"
     axis = OODAxis.DEVICE
 
 
 class LeaveOneSNRRegimeOut(_LeaveOneValueOut):
-    """Does the model transfer to a noise regime that it has never seen?
+    """Asks whether the model transfers to a noise regime that it has never seen.
 
     Args:
         spec: the task's pinned declaration.
@@ -188,7 +189,7 @@ class LeaveOneSNRRegimeOut(_LeaveOneValueOut):
 class LeaveOneBandOut(OODProtocol):
     """An unseen frequency band layered on an unseen environment: neither was met in training.
 
-    Fold ``environment+band`` is fit on scenes of other environments in other bands, and scored on scenes that have both.
+    Fold ``environment+band`` is fit on scenes of other environments in other bands, and scored on scenes of both.
     """
 
     name = "leave-one-band-out"
@@ -215,7 +216,7 @@ class LeaveOneBandOut(OODProtocol):
 
 
 class InDistribution(OODProtocol):
-    """No value held out: one readout fit on all TRAIN scenes, the reference that the generalisation gap is read against."""
+    """No value held out: a readout fit on all TRAIN scenes, against which the generalisation gap is read."""
 
     name = "in-distribution"
     axis = None
@@ -224,11 +225,11 @@ class InDistribution(OODProtocol):
         """One fold for all values."""
         return ["all"]
 
-    def held_out(self, index: pa.Table, value: str) -> np.ndarray:  # noqa: ARG002 (there is one value)
+    def held_out(self, index: pa.Table, value: str) -> np.ndarray:
         """Every scene is scored."""
         return np.ones(index.num_rows, bool)
 
-    def fitted(self, index: pa.Table, value: str) -> np.ndarray:  # noqa: ARG002
+    def fitted(self, index: pa.Table, value: str) -> np.ndarray:
         """Every TRAIN scene is fit on."""
         return np.ones(index.num_rows, bool)
 
@@ -244,7 +245,7 @@ def primary_protocol(spec: TaskSpec) -> OODProtocol:
 
 
 def board_protocols(spec: TaskSpec) -> dict[str, OODProtocol]:
-    """The protocols that the leaderboard shows for a task, by name: primary, in-distribution, layered band if pinned."""
+    """The protocols that the leaderboard shows for a task, by name: primary, in-distribution, layered band."""
     protocols = [primary_protocol(spec), InDistribution(spec)]
     protocols += [LeaveOneBandOut(spec)] if spec.layered_band else []
     return {protocol.name: protocol for protocol in protocols}
@@ -269,6 +270,28 @@ def fold_table(spec: TaskSpec, index: pa.Table, roles: np.ndarray) -> pa.Table:
         [index["scene_id"], pa.array(roles, pa.string()), session, target.cast(pa.float64())], schema=FOLD_SCHEMA
     )
     return table.sort_by("scene_id")
+
+
+def write_fold(folder: str | Path, fold: Fold) -> None:
+    """Write a fold's ``train.parquet`` and ``eval.parquet``, with the reason it is undefined, if it is."""
+    naming = {"protocol": fold.protocol, "value": fold.value}
+    naming |= {} if fold.undefined is None else {"undefined": fold.undefined}
+    write_table(Path(folder) / "train.parquet", fold.train, naming)
+    write_table(Path(folder) / "eval.parquet", fold.eval, naming)
+
+
+def read_fold(folder: str | Path, protocol: str, value: str) -> Fold:
+    """Read the fold that ``write_fold`` wrote; InputError on a broken file, SplitNotAvailable on another fold's."""
+    sides = {}
+    for side in ("train", "eval"):
+        path = Path(folder) / f"{side}.parquet"
+        sides[side] = read_table(path, FOLD_SCHEMA)
+        metadata = metadata_of(sides[side])
+        if (metadata.get("protocol"), metadata.get("value")) != (protocol, value):
+            found = f"{metadata.get('protocol')} {metadata.get('value')}"
+            raise SplitNotAvailable(f"{path}: fold {found}, expected {protocol} {value}")
+        unique_ids(path, sides[side]["scene_id"])
+    return Fold(protocol, value, sides["train"], sides["eval"], metadata.get("undefined"))
 
 
 def guard_fold(protocol: OODProtocol, fold: Fold, train_index: pa.Table, eval_index: pa.Table) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
 from emma.files import InputError, parse, read_json, read_yaml
-from emma.hashing import content_hash, table_hash
+from emma.hashing import content_hash, sha256, table_hash
 from emma.scenes import read_index
 from emma.tasks import OODAxis, Split, Strict, TaskID, TaskSpec
 
@@ -100,6 +101,33 @@ def load_release_config(path: str | Path) -> ReleaseConfig:
     if config.release != Path(path).stem:
         raise InputError(f"{path}: release: expected {Path(path).stem}, the file's name, found {config.release}")
     return config
+
+
+def holdout_seed(config: ReleaseConfig | DataReleaseManifest) -> str:
+    """The secret seed of the HOLDOUT split, from EMMA_HOLDOUT_SEED or from the file that EMMA_HOLDOUT_SEED_FILE names.
+
+    Raises:
+        InputError: there is no seed, or it is not the one that the release is committed to. The seed is never quoted.
+    """
+    seed = os.environ.get("EMMA_HOLDOUT_SEED")
+    file = os.environ.get("EMMA_HOLDOUT_SEED_FILE")
+    if seed is None and file is not None:
+        try:
+            seed = Path(file).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            raise InputError("EMMA_HOLDOUT_SEED_FILE: cannot be read, expected a text file with the seed") from None
+    if not seed:
+        raise InputError("eval_split: HOLDOUT needs its secret seed in EMMA_HOLDOUT_SEED or EMMA_HOLDOUT_SEED_FILE")
+    if config.holdout is None:
+        raise InputError(f"release {config.release}: holdout: no commitment, expected one for a HOLDOUT run")
+    if sha256(seed.encode()) != config.holdout.seed_sha256:
+        raise InputError(f"release {config.release}: the HOLDOUT seed is not the one of holdout.seed_sha256")
+    return seed
+
+
+def split_seed(config: ReleaseConfig, split: str) -> int | str:
+    """The seed that a split's scenes are made from: the release's, or the secret one for HOLDOUT."""
+    return holdout_seed(config) if split == Split.HOLDOUT else config.seed
 
 
 def load_manifest(path: str | Path) -> DataReleaseManifest:

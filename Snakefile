@@ -1,0 +1,31 @@
+# EMMA: from frozen scenes to the leaderboard. Each include is one stage; `snakemake all` builds every report too.
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+
+configfile: "config/config.yaml"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/scenes.smk"
+include: "workflow/rules/splits.smk"
+include: "workflow/rules/embeddings.smk"
+include: "workflow/rules/readouts.smk"
+include: "workflow/rules/metrics.smk"
+include: "workflow/rules/reports.smk"
+
+
+rule leaderboard:
+    default_target: True
+    input:
+        f"{RESULTS}/leaderboard.json",
+    localrule: True
+
+
+rule all:
+    input:
+        f"{RESULTS}/leaderboard.json",
+        f"{RESULTS}/reports/stress.json",
+        rules.folds.input,
+    localrule: True

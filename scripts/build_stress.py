@@ -1,0 +1,24 @@
+"""Build the stress report: every scored task under leave-one-SNR-regime-out, beside its own protocol."""
+
+import argparse
+from pathlib import Path
+
+from emma.files import run_script, write_json
+from emma.release import load_manifest
+from emma.runs import stress_report
+
+
+def main() -> None:
+    """Read the stress folds' metrics of every model and write one JSON report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
+    parser.add_argument("--models", nargs="+", required=True, help="names of the models")
+    parser.add_argument("--folds", type=Path, required=True, help="folder MODEL/TASK/PROTOCOL/VALUE/metrics.json")
+    parser.add_argument("--out", type=Path, required=True, help="reports/stress.json")
+    arguments = parser.parse_args()
+    manifest = load_manifest(arguments.manifest)
+    write_json(arguments.out, stress_report(manifest, arguments.models, arguments.folds))
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -1,0 +1,30 @@
+"""Collect the metrics of one model's folds into its run record, with the RunManifest."""
+
+import argparse
+from pathlib import Path
+
+from emma.backbones.load import load_model_config
+from emma.files import run_script, write_json
+from emma.release import load_manifest
+from emma.runs import collect_run
+from emma.tasks import Split
+
+
+def main() -> None:
+    """Read every metrics file of the board's folds and write ``runs/MODEL.json``."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
+    parser.add_argument("--model-config", type=Path, required=True, help="config/models/NAME.yaml")
+    parser.add_argument("--folds", type=Path, required=True, help="folder TASK/PROTOCOL/VALUE/metrics.json")
+    parser.add_argument("--eval-split", type=Split, required=True, help="DEV or HOLDOUT")
+    parser.add_argument("--seed", type=int, required=True, help="the run's seed")
+    parser.add_argument("--out", type=Path, required=True, help="the run record, JSON")
+    arguments = parser.parse_args()
+    config = load_model_config(arguments.model_config)
+    manifest = load_manifest(arguments.manifest)
+    run = collect_run(manifest, config, arguments.folds, seed=arguments.seed, eval_split=arguments.eval_split)
+    write_json(arguments.out, run.model_dump(mode="json"))
+
+
+if __name__ == "__main__":
+    run_script(main)

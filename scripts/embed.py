@@ -1,0 +1,29 @@
+"""Embed the scenes of one task by one frozen backbone."""
+
+import argparse
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from emma.backbones.load import load_backbone, load_model_config
+from emma.embeddings import write_embeddings
+from emma.files import run_script
+
+
+def main() -> None:
+    """Load the backbone, stream the scenes through it, write one Parquet table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model-config", type=Path, required=True, help="config/models/NAME.yaml")
+    parser.add_argument("--scenes", type=Path, nargs="+", required=True, help="scene files TASK/SPLIT.parquet")
+    parser.add_argument("--weights", type=Path, help="weights that the model's pretrain rule made")
+    parser.add_argument("--out", type=Path, required=True, help="embeddings, one row a scene")
+    arguments = parser.parse_args()
+    config = load_model_config(arguments.model_config)
+    backbone, provenance = load_backbone(config, trained=arguments.weights)
+    recipe = {"recipe": config.normalise, "batch_size": config.batch_size, "provenance": provenance}
+    with threadpool_limits(1):
+        write_embeddings(arguments.out, backbone, arguments.scenes, **recipe)
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -1,0 +1,44 @@
+"""Guard one fold, fit its readout, predict its eval scenes."""
+
+import argparse
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from emma.embeddings import Embeddings
+from emma.files import run_script
+from emma.folds import fit_fold, write_fitted
+from emma.protocols import read_fold, task_protocols
+from emma.release import load_manifest, read_assigned
+from emma.tasks import Split, TaskID
+
+
+def main() -> None:
+    """Fit one fold and write its readout and predictions, both or neither."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
+    parser.add_argument("--task", required=True, help="a task of the release")
+    parser.add_argument("--protocol", required=True, help="one of the task's protocols")
+    parser.add_argument("--value", required=True, help="the held-out value")
+    parser.add_argument("--split-folder", type=Path, required=True, help="folder with train.parquet and eval.parquet")
+    parser.add_argument("--scenes", type=Path, required=True, help="folder TASK/SPLIT.index.parquet")
+    parser.add_argument("--eval-split", type=Split, required=True, help="DEV or HOLDOUT")
+    parser.add_argument("--embeddings", type=Path, required=True, help="the model's embeddings of the task")
+    parser.add_argument("--out", type=Path, required=True, help="folder for readout.safetensors, predictions.parquet")
+    arguments = parser.parse_args()
+    manifest = load_manifest(arguments.manifest)
+    spec, task = manifest.spec(arguments.task), TaskID(arguments.task)
+    protocol = task_protocols(spec, manifest.stress_regimes.get(task, ()))[arguments.protocol]
+    train, evaluation = (
+        read_assigned(manifest, task, split, arguments.scenes / task / f"{split}.index.parquet")
+        for split in (Split.TRAIN, arguments.eval_split)
+    )
+    fold = read_fold(arguments.split_folder, arguments.protocol, arguments.value)
+    embeddings = Embeddings.read(arguments.embeddings)
+    with threadpool_limits(1):
+        fitted = fit_fold(spec, protocol, fold, (train, evaluation), embeddings)
+    write_fitted(arguments.out, fitted, manifest.data_release_hash, embeddings.provenance)
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -1,0 +1,28 @@
+"""Freeze generated scenes into the DataReleaseManifest."""
+
+import argparse
+from pathlib import Path
+
+import rfgen
+from emma.files import run_script, write_json
+from emma.release import freeze, load_release_config, manifest_record
+from emma.tasks import Split
+
+
+def main() -> None:
+    """Check the scenes of every task against its TaskSpec and write the manifest with its hash."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--release-config", type=Path, required=True, help="config/releases/NAME.yaml")
+    parser.add_argument("--scenes", type=Path, required=True, help="folder TASK/SPLIT.index.parquet")
+    parser.add_argument("--out", type=Path, required=True, help="the manifest, JSON")
+    arguments = parser.parse_args()
+    config = load_release_config(arguments.release_config)
+    paths = {
+        task: {split: arguments.scenes / task / f"{split}.index.parquet" for split in (Split.TRAIN, Split.DEV)}
+        for task in config.tasks
+    }
+    write_json(arguments.out, manifest_record(freeze(config, paths, rfgen.__version__, rfgen.source_digest())))
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -1,0 +1,40 @@
+"""Write the scenes of one task and split, chunk by chunk, and their index."""
+
+import argparse
+import logging
+from pathlib import Path
+
+from emma.files import InputError, parse, run_script
+from emma.release import load_release_config, split_seed
+from emma.scenes import write_scenes
+from emma.tables import open_parquet
+from rfgen.recipe import Recipe
+from rfgen.scenes import generate
+
+
+def main() -> None:
+    """Generate scenes and write them with their content hashes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--release-config", type=Path, required=True, help="config/releases/NAME.yaml")
+    parser.add_argument("--task", required=True, help="a task of the release, such as E-LOC-AOA")
+    parser.add_argument("--split", required=True, help="TRAIN, DEV, HOLDOUT or PRETRAIN")
+    parser.add_argument("--channels", type=Path, required=True, help="the split's table of rays")
+    parser.add_argument("--out", type=Path, required=True, help="Parquet file of scenes with samples")
+    parser.add_argument("--index", type=Path, required=True, help="Parquet file of scenes without samples")
+    arguments = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    config = load_release_config(arguments.release_config)
+    recipe = parse(Recipe, config.rfgen, f"{arguments.release_config}: rfgen")
+    with open_parquet(arguments.channels) as file:
+        rays = file.read(use_threads=False)
+    try:
+        chunks = generate(recipe, arguments.task, arguments.split, rays, split_seed(config, arguments.split))
+        write_scenes(arguments.out, arguments.index, ((chunk.iq, chunk.metadata) for chunk in chunks))
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(f"{arguments.release_config}: rfgen: {error}") from None
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -1,0 +1,38 @@
+"""Train the weights of one model on the release's PRETRAIN pool, by the function that its config names."""
+
+import argparse
+import logging
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import save
+
+from emma.backbones.load import load_function, load_model_config
+from emma.files import InputError, atomic, run_script
+from emma.scenes import iterate_scenes
+
+
+def main() -> None:
+    """Read the pools, without their labels, train, and write safetensors."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model-config", type=Path, required=True, help="config/models/NAME.yaml")
+    parser.add_argument("--pools", type=Path, nargs="+", required=True, help="scene files TASK/PRETRAIN.parquet")
+    parser.add_argument("--seed", type=int, required=True, help="the run's seed")
+    parser.add_argument("--out", type=Path, required=True, help="weights, safetensors")
+    arguments = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    config = load_model_config(arguments.model_config)
+    if config.pretrain is None:
+        raise InputError(f"{arguments.model_config}: pretrain: expected the function that trains the model")
+    pools = {path.parent.name: np.concatenate([iq for _, iq in iterate_scenes(path)]) for path in arguments.pools}
+    train = load_function(config.pretrain.function, f"{arguments.model_config}: pretrain.function")
+    try:
+        weights = train(pools, arguments.seed, **config.pretrain.options)
+    except TypeError as error:
+        raise InputError(f"{arguments.model_config}: pretrain.options: {error}") from None
+    with atomic(arguments.out) as temporary:
+        temporary.write_bytes(save({name: np.ascontiguousarray(weights[name]) for name in sorted(weights)}))
+
+
+if __name__ == "__main__":
+    run_script(main)

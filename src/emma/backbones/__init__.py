@@ -1,0 +1,1 @@
+"""Frozen backbones: what one is, how one is loaded, and those that ship."""

@@ -1,0 +1,51 @@
+"""What a backbone is, and the floor that every backbone is read against."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+
+@runtime_checkable
+class Backbone(Protocol):
+    """A frozen map from IQ to a vector. It never sees a label, a task name or other metadata of a scene.
+
+    Attributes:
+        name: the model's name on the board.
+        embedding_dim: width D of its embeddings; 0 for a model without features.
+    """
+
+    name: str
+    embedding_dim: int
+
+    def embed(self, iq: np.ndarray, sample_rate_hz: float, center_frequency_hz: float) -> np.ndarray:
+        """Embed scenes.
+
+        Args:
+            iq: complex64 ``[B, A, T]``: scenes, antennas, samples.
+            sample_rate_hz: samples a second, the same for the batch.
+            center_frequency_hz: carrier that the baseband refers to, the same for the batch.
+
+        Returns:
+            float32 ``[B, D]``; a scene's row depends on that scene alone.
+        """
+        ...
+
+
+class Prior:
+    """No features at all: every readout falls to its floor (mean direction, class prior, chance)."""
+
+    name = "prior"
+    embedding_dim = 0
+
+    def embed(self, iq: np.ndarray, sample_rate_hz: float, center_frequency_hz: float) -> np.ndarray:
+        """Empty rows ``[B, 0]``."""
+        del sample_rate_hz, center_frequency_hz
+        return np.zeros((len(iq), 0), np.float32)
+
+
+def prior(weights: None = None) -> Backbone:
+    """Build the chance floor."""
+    del weights
+    return Prior()

@@ -1,0 +1,212 @@
+"""From ``config/models/NAME.yaml`` to a backbone: a factory with safetensors weights, or an ONNX file."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from emma.backbones.base import Backbone
+from emma.files import InputError, parse, read_yaml
+from emma.hashing import content_hash, sha256
+from emma.tasks import Strict, TaskID
+
+
+class Pretraining(Strict):
+    """What a model's pretraining saw, by axis; the board marks every held-out value that is listed here."""
+
+    environments: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    frequency_bands: tuple[str, ...] = ()
+    snr_regimes: tuple[str, ...] = ()
+    release_splits: tuple[str, ...] = ()
+
+
+class PretrainRule(Strict):
+    """Weights that a rule of the DAG trains: the function that does it and its options.
+
+    The function is called as ``function(pools, seed, **options)`` with the PRETRAIN pools by name, and returns the
+    weights as named arrays.
+    """
+
+    function: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
+    options: dict[str, int | float | str] = {}  # noqa: RUF012 (pydantic copies defaults)
+
+
+class ModelConfig(Strict):
+    """The content of ``config/models/NAME.yaml``.
+
+    Either ``factory`` ("package.module:function", called with the weights and ``options``) or ``onnx``; weights as
+    safetensors with their SHA-256, or made by ``pretrain``. ``normalise`` is applied to every scene before ``embed``:
+    ``unit_power`` scales the scene, over all antennas, to mean power 1; ``none`` leaves it. ``tasks`` limits a model to
+    some tasks; such a model has no OOD average.
+    """
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    kind: Literal["backbone", "reference"] = "backbone"
+    factory: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
+    onnx: str | None = None
+    weights: str | None = None
+    weights_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
+    pretrain: PretrainRule | None = None
+    options: dict[str, int | float | str | bool] = {}  # noqa: RUF012
+    normalise: Literal["unit_power", "none"] = "unit_power"
+    batch_size: Annotated[int, Field(ge=1, le=4096)] = 64
+    device: Literal["cpu", "cuda"] = "cpu"
+    tasks: tuple[TaskID, ...] = tuple(TaskID)
+    pretraining: Pretraining | Literal["unknown"]
+
+    @model_validator(mode="after")
+    def _one_source(self) -> ModelConfig:
+        if (self.factory is None) == (self.onnx is None):
+            raise ValueError("factory, onnx: expected exactly one of them")
+        if self.onnx is not None and (self.pretrain is not None or self.weights is not None or self.options):
+            raise ValueError("onnx: holds its own weights, expected no weights, options or pretrain")
+        pinned = self.weights if self.onnx is None else self.onnx
+        if (pinned is not None) != (self.weights_sha256 is not None):
+            raise ValueError("weights_sha256: expected with weights or onnx, and only then")
+        if pinned is not None and Path(pinned).suffix != (".safetensors" if self.onnx is None else ".onnx"):
+            raise ValueError("weights: expected a .safetensors file (or onnx: a .onnx file); pickles are refused")
+        if pinned is not None and (Path(pinned).is_absolute() or ".." in Path(pinned).parts):
+            raise ValueError("weights: expected a path inside the project")
+        if self.pretrain is not None and self.weights is not None:
+            raise ValueError("pretrain: expected without weights, which it makes")
+        return self
+
+
+def load_model_config(path: str | Path) -> ModelConfig:
+    """Read and validate a model's config; the file's name must be the model's."""
+    config = parse(ModelConfig, read_yaml(path), path)
+    if config.name != Path(path).stem:
+        raise InputError(f"{path}: name: expected {Path(path).stem}, the file's name, found {config.name}")
+    return config
+
+
+def load_weights(path: str | Path, expected_sha256: str | None = None) -> tuple[dict[str, np.ndarray], str]:
+    """Read safetensors weights; InputError if they are missing, broken or not those expected.
+
+    Returns:
+        the arrays by name, and the SHA-256 of the file.
+    """
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    data = _read_pinned(path, expected_sha256)
+    try:
+        return load(data), sha256(data)
+    except SafetensorError as error:
+        raise InputError(f"{path}: expected a safetensors file ({error})") from None
+
+
+def _read_pinned(path: str | Path, expected_sha256: str | None) -> bytes:
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: weights cannot be read ({error.strerror})") from None
+    if expected_sha256 is not None and sha256(data) != expected_sha256:
+        raise InputError(f"{path}: weights_sha256: expected {expected_sha256}, found {sha256(data)}")
+    return data
+
+
+def load_function(reference: str, field: str) -> Any:
+    """Import ``package.module:function``; InputError names ``field`` where that fails."""
+    module, _, name = reference.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"{field}: {reference} cannot be imported ({error})") from None
+
+
+def load_backbone(
+    config: ModelConfig, root: str | Path = ".", trained: str | Path | None = None
+) -> tuple[Backbone, dict[str, Any]]:
+    """Build a model's backbone.
+
+    Args:
+        config: the model's config.
+        root: folder that its paths are relative to.
+        trained: weights that its ``pretrain`` rule made.
+
+    Returns:
+        the backbone, and its provenance: name, config hash, SHA-256 of the weights, declared pretraining.
+    """
+    weights, digest = None, None
+    if config.onnx is not None:
+        data = _read_pinned(Path(root) / config.onnx, config.weights_sha256)
+        backbone, digest = OnnxBackbone(config.name, data, config.onnx), config.weights_sha256
+    else:
+        if config.weights is not None:
+            weights, digest = load_weights(Path(root) / config.weights, config.weights_sha256)
+        elif config.pretrain is not None:
+            if trained is None:
+                raise InputError(f"model {config.name}: pretrain: expected the weights that the rule makes")
+            weights, digest = load_weights(trained)
+        backbone = _call_factory(config, weights)
+    provenance = {
+        "name": config.name,
+        "config_sha256": content_hash(config.model_dump(mode="json")),
+        "weights_sha256": digest,
+        "pretraining": config.model_dump(mode="json")["pretraining"],
+    }
+    return backbone, provenance
+
+
+def _call_factory(config: ModelConfig, weights: Mapping[str, np.ndarray] | None) -> Backbone:
+    factory = load_function(config.factory, f"model {config.name}: factory")
+    options = dict(config.options) | ({"device": config.device} if config.device != "cpu" else {})
+    try:
+        backbone = factory(weights, **options)
+    except (TypeError, KeyError) as error:
+        raise InputError(
+            f"model {config.name}: factory: {config.factory} refused its weights or options ({error})"
+        ) from None
+    if not isinstance(backbone, Backbone):
+        raise InputError(f"model {config.name}: factory: expected an object with name, embedding_dim and embed")
+    return backbone
+
+
+class OnnxBackbone:
+    """A backbone in an ONNX file.
+
+    Its one input is float32 ``[batch, 2 antennas, samples]``, channels I and Q of each antenna in turn; its one output
+    is float32 ``[batch, D]`` with D fixed in the file.
+    """
+
+    def __init__(self, name: str, data: bytes, path: str) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        try:
+            self._session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # noqa: BLE001 (onnxruntime raises its own types from C++)
+            raise InputError(f"{path}: expected an ONNX file ({' '.join(str(error).split())[:200]})") from None
+        inputs, outputs = self._session.get_inputs(), self._session.get_outputs()
+        width = outputs[0].shape[-1] if len(outputs) == 1 else None
+        if len(inputs) != 1 or len(inputs[0].shape) != 3 or not isinstance(width, int):
+            raise InputError(f"{path}: expected one input [batch, 2 antennas, samples], one output [batch, D fixed]")
+        self.name, self.embedding_dim, self._input = name, width, inputs[0].name
+
+    def embed(self, iq: np.ndarray, sample_rate_hz: float, center_frequency_hz: float) -> np.ndarray:
+        """Run the graph on float32 pairs."""
+        del sample_rate_hz, center_frequency_hz
+        return self._session.run(None, {self._input: as_channels(iq)})[0]
+
+
+def as_channels(iq: np.ndarray) -> np.ndarray:
+    """Complex64 ``[B, A, T]`` as float32 ``[B, 2A, T]``: I and Q of each antenna in turn."""
+    batch, antennas, samples = iq.shape
+    pairs = np.ascontiguousarray(iq).view(np.float32).reshape(batch, antennas, samples, 2)
+    return np.ascontiguousarray(pairs.transpose(0, 1, 3, 2)).reshape(batch, 2 * antennas, samples)
+
+
+def normalise(iq: np.ndarray, recipe: str) -> np.ndarray:
+    """Scale scenes complex64 ``[B, A, T]`` by a declared recipe; a silent scene stays zero."""
+    if recipe == "none":
+        return iq
+    power = np.mean(iq.real.astype(np.float64) ** 2 + iq.imag.astype(np.float64) ** 2, axis=(1, 2), keepdims=True)
+    return (iq * np.divide(1.0, np.sqrt(power), out=np.zeros_like(power), where=power > 0)).astype(np.complex64)

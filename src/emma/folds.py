@@ -1,0 +1,120 @@
+"""One fold: guard it, fit the pinned readout on its train scenes, predict its eval scenes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from emma.embeddings import Embeddings
+from emma.files import InputError, atomic
+from emma.hashing import sha256, table_hash
+from emma.protocols import Fold, OODProtocol, guard_fold
+from emma.readouts import Discriminant, make_readout
+from emma.tables import matrix_to_lists, metadata_of, read_table, unique_ids, write_table
+from emma.tasks import TaskSpec
+
+#: One row a scored scene. ``scores``: degrees, the positive class's logit, or one score a class.
+PREDICTION_SCHEMA = pa.schema(
+    [
+        pa.field("scene_id", pa.string(), nullable=False),
+        pa.field("session", pa.string()),
+        pa.field("target", pa.float64(), nullable=False),
+        pa.field("scores", pa.list_(pa.float64()), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class FittedFold:
+    """A fold after its fit: the readout's tensors, the predictions, and why it is undefined, if it is."""
+
+    tensors: dict[str, np.ndarray]
+    predictions: pa.Table
+    undefined: str | None
+
+    @property
+    def predictions_hash(self) -> str:
+        """Content hash of the predictions."""
+        return table_hash(self.predictions)
+
+
+def fit_fold(
+    spec: TaskSpec,
+    protocol: OODProtocol,
+    fold: Fold,
+    assigned: tuple[pa.Table, pa.Table],
+    embeddings: Embeddings,
+) -> FittedFold:
+    """Fit and predict one fold after every guard has passed.
+
+    Args:
+        spec: the task's pinned declaration.
+        protocol: the protocol that the fold is said to follow.
+        fold: its train and eval scenes.
+        assigned: frozen TRAIN index and evaluation index, checked against the release manifest.
+        embeddings: the model's embeddings of the task.
+
+    Raises:
+        SplitNotAvailable: the fold is not what protocol and manifest allow.
+        InputError: an embedding is missing, or the head is over its pinned capacity.
+    """
+    guard_fold(protocol, fold, *assigned)
+    if fold.undefined is not None:
+        return FittedFold({}, PREDICTION_SCHEMA.empty_table(), fold.undefined)
+    readout = make_readout(spec)
+    readout.fit(embeddings.of(fold.train["scene_id"]), np.asarray(fold.train["target"]))
+    if isinstance(readout, Discriminant):
+        gallery = fold.eval.filter(pc.equal(fold.eval["role"], "enrol"))
+        readout.enrol(embeddings.of(gallery["scene_id"]), np.asarray(gallery["target"]))
+    queries = fold.eval.filter(pc.equal(fold.eval["role"], "query"))
+    scores = readout.scores(embeddings.of(queries["scene_id"]))
+    columns = [queries["scene_id"], queries["session"], queries["target"], matrix_to_lists(scores)]
+    return FittedFold(readout.tensors, pa.table(columns, schema=PREDICTION_SCHEMA), None)
+
+
+def write_fitted(folder: str | Path, fitted: FittedFold, data_release_hash: str, provenance: Mapping[str, Any]) -> None:
+    """Write ``readout.safetensors`` and ``predictions.parquet``, both or neither.
+
+    The predictions carry the release, the model and the reason that the fold is undefined, if it is.
+    """
+    from safetensors.numpy import save
+
+    metadata = {"data_release_hash": data_release_hash, "model_provenance": json.dumps(provenance, sort_keys=True)}
+    metadata |= {} if fitted.undefined is None else {"undefined": fitted.undefined}
+    with atomic(Path(folder) / "readout.safetensors") as readout:
+        readout.write_bytes(save({name: np.ascontiguousarray(fitted.tensors[name]) for name in sorted(fitted.tensors)}))
+        write_table(Path(folder) / "predictions.parquet", fitted.predictions, metadata)
+
+
+def read_fitted(folder: str | Path, data_release_hash: str) -> tuple[pa.Table, str | None, dict[str, Any]]:
+    """Read a fold's predictions.
+
+    Returns:
+        the predictions, the reason the fold is undefined or None, and what made them: content hashes of predictions
+        and readout, and the model's provenance.
+
+    Raises:
+        InputError: broken file, repeated scene, or predictions made on another release.
+    """
+    path = Path(folder) / "predictions.parquet"
+    predictions = read_table(path, PREDICTION_SCHEMA)
+    unique_ids(path, predictions["scene_id"])
+    metadata = metadata_of(predictions)
+    if metadata.get("data_release_hash") != data_release_hash:
+        raise InputError(f"{path}: data_release_hash: expected {data_release_hash}, that of the release")
+    try:
+        readout = sha256((Path(folder) / "readout.safetensors").read_bytes())
+        provenance = json.loads(metadata["model_provenance"])
+    except OSError as error:
+        raise InputError(f"{folder}/readout.safetensors: cannot be read ({error.strerror})") from None
+    except (KeyError, ValueError):
+        raise InputError(f"{path}: model_provenance: expected the model's provenance in the schema metadata") from None
+    hashes = {"predictions": table_hash(predictions), "readout": readout}
+    return predictions, metadata.get("undefined"), {"hashes": hashes, "model_provenance": provenance}

@@ -1,0 +1,122 @@
+"""The plan of a run: its models, tasks and folds, and the strings in which a change of code or config shows.
+
+The workflow's rules ask this module for names and digests; nothing here knows Snakemake.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from emma.backbones.load import ModelConfig, load_model_config
+from emma.config import check_config
+from emma.hashing import canonical_json
+from emma.protocols import InDistribution, board_protocols, task_protocols
+from emma.provenance import code_digest
+from emma.release import holdout_seed, load_release_config
+from emma.tasks import Split, TaskID, TaskSpec
+
+#: The release whose results stand at the top of ``results``; those of others stand in ``results/releases/NAME``.
+DEFAULT_RELEASE = "v0.1"
+
+#: Libraries that decide numbers, by the program that they decide them in.
+_LIBRARIES = {
+    "make_channels": ("numpy", "torch", "sionna-no-rt"),
+    "make_scenes": ("numpy", "scipy"),
+    "embed": ("numpy", "torch", "onnxruntime"),
+    "pretrain": ("numpy", "torch"),
+    "fit_fold": ("numpy", "scipy"),
+    "score_task": ("numpy", "torchmetrics"),
+}
+
+
+class Plan:
+    """Everything that the rules need to know before a job runs.
+
+    Args:
+        config: the workflow's effective configuration.
+        root: the project's folder.
+
+    Raises:
+        InputError: any configuration file is wrong, or HOLDOUT is asked for without its seed.
+    """
+
+    #: (protocol, value) of the fold that holds nothing out.
+    reference = (InDistribution.name, "all")
+
+    def __init__(self, config: dict[str, Any], root: str | Path) -> None:
+        self.root = Path(root)
+        self.config = check_config(config, self.root)
+        self.release_path = f"config/releases/{self.config.release}.yaml"
+        self.release = load_release_config(self.root / self.release_path)
+        self.models = {name: self._model(name) for name in self.config.models}
+        self.eval_split = Split(self.config.eval_split)
+        self.results = (
+            "results" if self.release.release == DEFAULT_RELEASE else f"results/releases/{self.release.release}"
+        )
+        if self.eval_split is Split.HOLDOUT:
+            self.results += "/holdout"
+            holdout_seed(self.release)
+        self.tasks = list(self.release.tasks)
+        for spec in self.release.tasks.values():
+            board_protocols(spec)
+
+    def _model(self, name: str) -> ModelConfig:
+        return load_model_config(self.root / f"config/models/{name}.yaml")
+
+    def spec(self, task: str) -> TaskSpec:
+        """A task's pinned declaration."""
+        return self.release.tasks[TaskID(task)]
+
+    def folds(self, task: str, *, stress: bool = False) -> list[tuple[str, str]]:
+        """(protocol, value) of every fold of a task: the board's, or the stress report's."""
+        regimes = self.release.stress_regimes.get(TaskID(task), ())
+        protocols = task_protocols(self.spec(task), regimes)
+        board = board_protocols(self.spec(task))
+        return [
+            (name, value)
+            for name, protocol in protocols.items()
+            if (name not in board) == stress
+            for value in protocol.eval_values()
+        ]
+
+    def tasks_of(self, model: str) -> list[str]:
+        """The release's tasks that a model takes."""
+        return [task.value for task in self.tasks if task in self.models[model].tasks]
+
+    def recipe_text(self) -> str:
+        """The generator's recipe, seed included, as canonical JSON: a change of it makes scenes stale."""
+        return canonical_json({"rfgen": self.release.rfgen, "seed": self.release.seed}).decode()
+
+    def scoring_text(self) -> str:
+        """All of the release's configuration but the recipe."""
+        return canonical_json(self.release.model_dump(mode="json", exclude={"rfgen"})).decode()
+
+    def model_text(self, model: str) -> str:
+        """A model's config as canonical JSON."""
+        return canonical_json(self.models[model].model_dump(mode="json")).decode()
+
+    def pretrained(self) -> list[str]:
+        """Models whose weights a rule makes."""
+        return [name for name, config in self.models.items() if config.pretrain is not None]
+
+    def pretrain_pools(self) -> list[str]:
+        """Tasks for which the recipe makes a PRETRAIN pool."""
+        tasks = self.release.rfgen.get("tasks", {})
+        return [
+            name for name, task in tasks.items() if (task.get("scenes") or task.get("captures") or {}).get("PRETRAIN")
+        ]
+
+    def code(self, program: str, *factories: str) -> str:
+        """Digest of a program, of the modules that it reaches or loads by name, and of the libraries that count."""
+        modules = [factory.partition(":")[0] for factory in factories if factory]
+        return code_digest(self.root / program, modules, _LIBRARIES.get(Path(program).stem, ()))
+
+    def embed_code(self, model: str) -> str:
+        """Digest of the embedding program with the model's own module."""
+        return self.code("scripts/embed.py", self.models[model].factory or "")
+
+    def pretrain_code(self, model: str) -> str:
+        """Digest of the training program with the function that the model's config names."""
+        rule = self.models[model].pretrain
+        return self.code("scripts/pretrain.py", rule.function if rule else "")

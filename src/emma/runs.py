@@ -1,0 +1,194 @@
+"""The record of a run: one model's fold metrics put together, with the RunManifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from emma.aggregate import summarise_task
+from emma.backbones.load import ModelConfig
+from emma.board import RunRecord, ScoreRecord, TaskRecord, ValueRecord
+from emma.files import InputError, read_json
+from emma.manifest import HARNESS_VERSION, RunManifest, bundle_hash
+from emma.metrics import METRICS
+from emma.protocols import InDistribution, LeaveOneSNRRegimeOut, board_protocols, task_protocols
+from emma.release import DataReleaseManifest
+from emma.tasks import OODAxis, Split, TaskID, TaskSpec
+
+#: Metrics of one task's folds, by protocol and value, as ``score_task`` returns them.
+TaskResults = Mapping[str, Mapping[str, Mapping[str, Any]]]
+
+_DECLARED = {
+    OODAxis.ENVIRONMENT: "environments",
+    OODAxis.DEVICE: "devices",
+    OODAxis.FREQUENCY_BAND: "frequency_bands",
+    OODAxis.SNR_REGIME: "snr_regimes",
+}
+
+
+def met_in_pretraining(pretraining: Mapping[str, Sequence[str]] | str, axis: str, value: str) -> bool | str:
+    """Whether declared pretraining saw a held-out value; of a layered value, any part of it."""
+    if pretraining == "unknown":
+        return "unknown"
+    if pretraining["release_splits"]:
+        return True
+    if "+" in value:
+        environment, band = value.split("+")
+        return environment in pretraining["environments"] or band in pretraining["frequency_bands"]
+    return value in pretraining[_DECLARED[OODAxis(axis)]]
+
+
+def score_record(
+    spec: TaskSpec, metric: str, protocol: str, axis: str, folds: Mapping[str, Mapping[str, Any]], pretraining: Any
+) -> dict[str, Any]:
+    """The fields of a ScoreRecord from the fold metrics of one protocol, by value."""
+    values = {
+        value: ValueRecord(**record["metrics"][metric], met_in_pretraining=met_in_pretraining(pretraining, axis, value))
+        for value, record in folds.items()
+    }
+    summary = summarise_task(spec, metric, {value: record.value for value, record in values.items()})
+    naming = {"metric": metric, "unit": METRICS[metric].unit, "direction": METRICS[metric].direction}
+    return naming | {"protocol": protocol, "axis": axis, "values": values} | summary
+
+
+def task_record(spec: TaskSpec, results: TaskResults, pretraining: Any) -> TaskRecord:
+    """A task's block of the board from the metrics of its folds."""
+    primary, *others = [p for p in board_protocols(spec).values() if not isinstance(p, InDistribution)]
+    common = (spec.metric, primary.name, primary.axis.value, results[primary.name], pretraining)
+    secondary_metrics = {}
+    for metric in spec.secondary_metrics:
+        fields = score_record(spec, metric, primary.name, primary.axis.value, results[primary.name], pretraining)
+        secondary_metrics[metric] = ScoreRecord(**fields)
+    secondary = {}
+    for protocol in others:
+        fields = score_record(
+            spec, spec.metric, protocol.name, protocol.axis.value, results[protocol.name], pretraining
+        )
+        secondary[protocol.name] = _as_score(fields)
+    return TaskRecord(
+        **score_record(spec, *common),
+        in_ood_avg=spec.in_ood_avg,
+        secondary_metrics=secondary_metrics,
+        secondary=secondary,
+    )
+
+
+def run_record(
+    manifest: DataReleaseManifest,
+    config: ModelConfig,
+    provenance: Mapping[str, Any],
+    results: Mapping[TaskID, TaskResults],
+    fold_hashes: Mapping[TaskID, Mapping[str, Mapping[str, str]]],
+    *,
+    seed: int,
+    eval_split: Split,
+) -> RunRecord:
+    """One model's run from the metrics of all its folds.
+
+    Args:
+        manifest: the data release.
+        config: the model's config.
+        provenance: what ``load_backbone`` said of the model.
+        results: fold metrics by task, protocol and value.
+        fold_hashes: content hashes of the predictions, in the same places.
+        seed: the run's seed.
+        eval_split: DEV or HOLDOUT.
+    """
+    tasks = {task: task_record(manifest.tasks[task], results[task], provenance["pretraining"]) for task in results}
+    task_metrics = {
+        task: {record.metric: record.score} | {name: other.score for name, other in record.secondary_metrics.items()}
+        for task, record in tasks.items()
+    }
+    return RunRecord(
+        model=config.name,
+        kind=config.kind,
+        release=manifest.release,
+        eval_split=eval_split.value.lower(),
+        tasks=tasks,
+        run_manifest=RunManifest(
+            model_provenance=dict(provenance),
+            data_release_hash=manifest.data_release_hash,
+            prediction_bundle_hashes={task: bundle_hash(hashes) for task, hashes in fold_hashes.items()},
+            task_metrics=task_metrics,
+            seed=seed,
+            harness_version=HARNESS_VERSION,
+        ),
+    )
+
+
+def read_metrics(folder: Path, folds: Mapping[str, Sequence[str]], expected: Mapping[str, Any]) -> dict[str, dict]:
+    """Read ``PROTOCOL/VALUE/metrics.json`` of the given folds, by protocol and value.
+
+    Raises:
+        InputError: a file is missing, or a field of ``expected`` (release hash, seed, ...) differs.
+    """
+    records: dict[str, dict] = {}
+    for protocol, values in folds.items():
+        for value in values:
+            path = folder / protocol / value / "metrics.json"
+            record = read_json(path)
+            for key, wanted in (expected | {"protocol": protocol, "value": value}).items():
+                if not isinstance(record, dict) or record.get(key) != wanted:
+                    raise InputError(f"{path}: {key}: expected {wanted}")
+            records.setdefault(protocol, {})[value] = record
+    return records
+
+
+def collect_run(
+    manifest: DataReleaseManifest, config: ModelConfig, folder: Path, *, seed: int, eval_split: Split
+) -> RunRecord:
+    """Read the metrics of a model's folds (``folder/TASK/PROTOCOL/VALUE``) and make its run record.
+
+    Raises:
+        InputError: a fold is missing, or folds differ in release, seed, harness version or model.
+    """
+    expected = {
+        "model": config.name,
+        "data_release_hash": manifest.data_release_hash,
+        "seed": seed,
+        "harness_version": HARNESS_VERSION,
+    }
+    results, hashes = {}, {}
+    for task in (task for task in manifest.tasks if task in config.tasks):
+        folds = {name: protocol.eval_values() for name, protocol in board_protocols(manifest.tasks[task]).items()}
+        results[task] = read_metrics(folder / task.value, folds, expected)
+        hashes[task] = {
+            name: {value: record["hashes"]["predictions"] for value, record in values.items()}
+            for name, values in results[task].items()
+        }
+        for values in results[task].values():
+            for record in values.values():
+                first = expected.setdefault("model_provenance", record["model_provenance"])
+                if record["model_provenance"] != first:
+                    raise InputError(f"{folder / task.value}: model_provenance: folds of two models, expected one")
+    if not results:
+        raise InputError(f"model {config.name}: tasks: none of the release's, expected at least one")
+    provenance = expected["model_provenance"]
+    return run_record(manifest, config, provenance, results, hashes, seed=seed, eval_split=eval_split)
+
+
+def stress_report(manifest: DataReleaseManifest, models: Sequence[str], folder: Path) -> dict[str, Any]:
+    """``reports/stress.json``: scored tasks under leave-one-SNR-regime-out, by model; never in the OOD average."""
+    name, axis = LeaveOneSNRRegimeOut.name, OODAxis.SNR_REGIME.value
+    rows: dict[str, dict[str, Any]] = {}
+    for model in models:
+        rows[model] = {}
+        for task, spec in manifest.tasks.items():
+            protocols = task_protocols(spec, manifest.stress_regimes.get(task, ()))
+            if name not in protocols or name in board_protocols(spec) or not (folder / model / task.value).is_dir():
+                continue
+            expected = {"model": model, "data_release_hash": manifest.data_release_hash}
+            results = read_metrics(folder / model / task.value, {name: protocols[name].eval_values()}, expected)
+            first = next(iter(results[name].values()))
+            pretraining = first["model_provenance"]["pretraining"]
+            fields = score_record(spec, spec.metric, name, axis, results[name], pretraining)
+            rows[model][task.value] = _as_score(fields).model_dump(mode="json")
+    caveats = [*manifest.caveats, "Stress scores are never part of the OOD average."]
+    head = {"release": manifest.release, "data_release_hash": manifest.data_release_hash, "caveats": caveats}
+    return head | {"protocol": name, "axis": axis, "models": rows}
+
+
+def _as_score(fields: Mapping[str, Any]) -> ScoreRecord:
+    """A ScoreRecord from ``score_record``, whose normalised score belongs to the primary protocol alone."""
+    return ScoreRecord(**{key: value for key, value in fields.items() if key in ScoreRecord.model_fields})

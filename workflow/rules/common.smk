@@ -1,0 +1,35 @@
+# The plan of the run, and the few names that every rule uses. Logic lives in src/emma/plan.py.
+import os
+import sys
+
+sys.path.insert(0, f"{workflow.basedir}/src")
+
+from emma.files import InputError
+from emma.plan import Plan
+
+# Jobs import this project's own source, and compute on one thread each: the same bytes on any number of cores.
+os.environ["PYTHONPATH"] = f"{workflow.basedir}/src"
+for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[threads] = "1"
+
+try:
+    PLAN = Plan(config, workflow.basedir)
+except InputError as error:
+    sys.stderr.write(f"{error}\n")
+    sys.stderr.flush()
+    os._exit(2)
+
+PYTHON = sys.executable
+RESULTS = PLAN.results
+SEED = PLAN.config.seed
+EVAL = PLAN.eval_split.value
+RELEASE = PLAN.release_path
+code = PLAN.code
+
+
+wildcard_constraints:
+    model="[A-Za-z0-9][A-Za-z0-9._-]*",
+    task="|".join(PLAN.tasks),
+    split="TRAIN|DEV|HOLDOUT|PRETRAIN",
+    protocol="[a-z-]+",
+    value="[^/]+",

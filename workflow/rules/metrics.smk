@@ -1,0 +1,41 @@
+# Metrics of every fold: one job a model and task, which loads the metric library once. A rule a task and kind of fold.
+
+for task in PLAN.tasks:
+    for kind, stress in (("score", False), ("stress", True)):
+        if not PLAN.folds(task, stress=stress):
+            continue
+
+        rule:
+            name:
+                f"{kind}_{task.replace('-', '_')}"
+            input:
+                manifest=f"{RESULTS}/release/manifest.json",
+                predictions=[
+                    f"{RESULTS}/folds/{{model}}/{task}/{protocol}/{value}/{file}"
+                    for protocol, value in PLAN.folds(task, stress=stress)
+                    + [PLAN.reference] * stress
+                    for file in ("predictions.parquet", "readout.safetensors")
+                ],
+            output:
+                [
+                    f"{RESULTS}/folds/{{model}}/{task}/{protocol}/{value}/metrics.json"
+                    for protocol, value in PLAN.folds(task, stress=stress)
+                ],
+                replicates=f"{RESULTS}/folds/{{model}}/{task}/{kind}_replicates.parquet",
+            log:
+                f"{RESULTS}/logs/{kind}/{{model}}/{task}.log",
+            conda:
+                "../../envs/emma.yaml"
+            params:
+                code=code("scripts/score_task.py"),
+                task=task.value,
+                folds=" ".join(
+                    "/".join(fold) for fold in PLAN.folds(task, stress=stress)
+                ),
+                reference=f"--reference {'/'.join(PLAN.reference)}" if stress else "",
+                folder=f"{RESULTS}/folds/{{model}}/{task}",
+                seed=SEED,
+            shell:
+                "{PYTHON} scripts/score_task.py --manifest {input.manifest} --model {wildcards.model}"
+                " --task {params.task} --folder {params.folder} --folds {params.folds} {params.reference}"
+                " --seed {params.seed} --replicates {output.replicates} 2> {log}"

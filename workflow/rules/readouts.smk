@@ -1,0 +1,41 @@
+# One pinned readout a fold, fit behind the guards, with its predictions.
+
+
+rule fit_fold:
+    input:
+        manifest=f"{RESULTS}/release/manifest.json",
+        indexes=expand(
+            f"{RESULTS}/scenes/{{{{task}}}}/{{split}}.index.parquet",
+            split=["TRAIN", EVAL],
+        ),
+        train=f"{RESULTS}/splits/{{task}}/{{protocol}}/{{value}}/train.parquet",
+        eval=f"{RESULTS}/splits/{{task}}/{{protocol}}/{{value}}/eval.parquet",
+        embeddings=f"{RESULTS}/embeddings/{{model}}/{{task}}.parquet",
+    output:
+        readout=f"{RESULTS}/folds/{{model}}/{{task}}/{{protocol}}/{{value}}/readout.safetensors",
+        predictions=f"{RESULTS}/folds/{{model}}/{{task}}/{{protocol}}/{{value}}/predictions.parquet",
+    log:
+        f"{RESULTS}/logs/fit/{{model}}/{{task}}/{{protocol}}/{{value}}.log",
+    conda:
+        "../../envs/emma.yaml"
+    params:
+        code=code("scripts/fit_fold.py"),
+        scenes=f"{RESULTS}/scenes",
+        split=f"{RESULTS}/splits/{{task}}/{{protocol}}/{{value}}",
+        folder=f"{RESULTS}/folds/{{model}}/{{task}}/{{protocol}}/{{value}}",
+    shell:
+        "{PYTHON} scripts/fit_fold.py --manifest {input.manifest} --task {wildcards.task}"
+        " --protocol {wildcards.protocol} --value {wildcards.value} --split-folder {params.split}"
+        " --scenes {params.scenes} --eval-split {EVAL} --embeddings {input.embeddings} --out {params.folder} 2> {log}"
+
+
+rule folds:
+    input:
+        [
+            f"{RESULTS}/folds/{model}/{task}/{protocol}/{value}/{file}"
+            for model in PLAN.models
+            for task in PLAN.tasks_of(model)
+            for protocol, value in PLAN.folds(task)
+            for file in ("readout.safetensors", "predictions.parquet", "metrics.json")
+        ],
+    localrule: True

@@ -1,0 +1,75 @@
+# Run records, the leaderboard, and the reports beside it.
+
+
+rule run_record:
+    input:
+        manifest=f"{RESULTS}/release/manifest.json",
+        metrics=lambda wildcards: [
+            f"{RESULTS}/folds/{wildcards.model}/{task}/{protocol}/{value}/metrics.json"
+            for task in PLAN.tasks_of(wildcards.model)
+            for protocol, value in PLAN.folds(task)
+        ],
+    output:
+        f"{RESULTS}/runs/{{model}}.json",
+    log:
+        f"{RESULTS}/logs/runs/{{model}}.log",
+    conda:
+        "../../envs/emma.yaml"
+    params:
+        code=code("scripts/collect_run.py"),
+        model=lambda wildcards: PLAN.model_text(wildcards.model),
+        folds=f"{RESULTS}/folds/{{model}}",
+        seed=SEED,
+    shell:
+        "{PYTHON} scripts/collect_run.py --manifest {input.manifest} --model-config config/models/{wildcards.model}.yaml"
+        " --folds {params.folds} --eval-split {EVAL} --seed {params.seed} --out {output} 2> {log}"
+
+
+rule board:
+    input:
+        manifest=f"{RESULTS}/release/manifest.json",
+        runs=expand(f"{RESULTS}/runs/{{model}}.json", model=PLAN.models),
+        replicates=[
+            f"{RESULTS}/folds/{model}/{task}/score_replicates.parquet"
+            for model in PLAN.models
+            for task in PLAN.tasks_of(model)
+        ],
+    output:
+        board=f"{RESULTS}/leaderboard.json",
+        schema=f"{RESULTS}/leaderboard.schema.json",
+        csv=f"{RESULTS}/leaderboard.csv",
+        aggregation=f"{RESULTS}/reports/aggregation.json",
+    log:
+        f"{RESULTS}/logs/leaderboard.log",
+    conda:
+        "../../envs/emma.yaml"
+    params:
+        code=code("scripts/build_leaderboard.py"),
+        folds=f"{RESULTS}/folds",
+    shell:
+        "{PYTHON} scripts/build_leaderboard.py --manifest {input.manifest} --runs {input.runs} --folds {params.folds}"
+        " --board {output.board} --schema {output.schema} --csv {output.csv} --aggregation {output.aggregation} 2> {log}"
+
+
+rule stress_report:
+    input:
+        manifest=f"{RESULTS}/release/manifest.json",
+        metrics=[
+            f"{RESULTS}/folds/{model}/{task}/{protocol}/{value}/metrics.json"
+            for model in PLAN.models
+            for task in PLAN.tasks_of(model)
+            for protocol, value in PLAN.folds(task, stress=True)
+        ],
+    output:
+        f"{RESULTS}/reports/stress.json",
+    log:
+        f"{RESULTS}/logs/stress_report.log",
+    conda:
+        "../../envs/emma.yaml"
+    params:
+        code=code("scripts/build_stress.py"),
+        models=" ".join(PLAN.models),
+        folds=f"{RESULTS}/folds",
+    shell:
+        "{PYTHON} scripts/build_stress.py --manifest {input.manifest} --models {params.models} --folds {params.folds}"
+        " --out {output} 2> {log}"
