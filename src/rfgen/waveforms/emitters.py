@@ -47,7 +47,7 @@ def drone_video(rng: np.random.Generator, samples: int) -> tuple[np.ndarray, np.
     active = ofdm.carriers(int(rng.choice([600, 1200], p=[0.7, 0.3])), _SIZE)
     symbols = 9
     stream, on = [], []
-    for _ in range(2):
+    for _ in range(2 + _fine_length(samples) // 20000):
         values = ofdm.random_values(rng, (symbols, len(active)), "QPSK")
         for place, root in ((3, 600), (5, 147)):
             values[place] = _sync(root, len(active))
@@ -80,6 +80,7 @@ def lte_downlink(rng: np.random.Generator, samples: int) -> tuple[np.ndarray, np
         centre = len(active) // 2
         values[6, centre - 31 : centre + 31] = np.delete(ofdm.zadoff_chu(int(rng.choice([25, 29, 34])), 63), 31)
     stream = ofdm.modulate(values, active, _SIZE, [160, 144, 144, 144, 144, 144, 144] * 2)
+    stream = np.tile(stream, 1 + _fine_length(samples) // len(stream))
     stream /= np.sqrt(np.mean(np.abs(stream) ** 2))
     return _from_fine(stream, np.ones(len(stream), bool), rng, samples)
 

@@ -165,7 +165,7 @@ def test_number_of_threads_changes_nothing(tiny, releases) -> None:
     script = f"{inspect.getsource(digest_of)}\nprint(digest_of(Recipe.from_mapping(mapping)))"
     start = "import hashlib, sys, yaml\nfrom rfgen import channels, scenes\nfrom rfgen.recipe import Recipe\n"
     start += "mapping = yaml.safe_load(open(sys.argv[1]))['rfgen']\n"
-    counts = {name: "3" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONHASHSEED")}
+    counts = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONHASHSEED"), "3")
     env = os.environ | counts | {"PYTHONPATH": str(releases.parents[1] / "src")}
     command = [sys.executable, "-c", start + script, str(releases / "tiny.yaml")]
     other = subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout.strip()

@@ -1,0 +1,122 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from rfgen import arrays, laws, scenes
+from rfgen.propagation import RAYS, SUBCLUSTERS, frequency_response, links_from_table, path_gains, through
+from rfgen.streams import complex_normal, stream
+
+
+def test_arrays_have_their_spacing() -> None:
+    circle, line, arc = arrays.circular(8), arrays.linear(8, 0.4), arrays.arc(16, 0.5, 11.8)
+    assert np.hypot(*(circle[1] - circle[0])) == pytest.approx(0.5)
+    assert np.hypot(*circle.T) == pytest.approx(4.105 / (2 * np.pi), abs=1e-4)
+    assert np.diff(line[:, 0]) == pytest.approx(0.4)
+    assert arc.mean(axis=0) == pytest.approx(0, abs=1e-12)
+    assert np.hypot(*np.diff(arc, axis=0).T) == pytest.approx(0.5, rel=1e-3)
+    assert arc[:, 0] == pytest.approx(-arc[::-1, 0])
+    assert (np.diff(arc[:, 0]) > 0).all()
+    assert arrays.circular(1) == pytest.approx(0)
+
+
+def test_response_leads_where_the_wave_comes_from() -> None:
+    """Worked example of the docs: a wave from +y reaches the element at +y a quarter turn before the centre."""
+    positions = np.array([[0.25, 0.0], [0.0, 0.25], [-0.25, 0.0], [0.0, -0.25]])
+    assert np.angle(arrays.response(positions, 90.0)) == pytest.approx([0, np.pi / 2, 0, -np.pi / 2], abs=1e-12)
+    assert np.angle(arrays.response(positions, 0.0)) == pytest.approx([np.pi / 2, 0, -np.pi / 2, 0], abs=1e-12)
+    assert arrays.response(positions, 10.0, 0.0) == pytest.approx(1)  # from the zenith
+    assert arrays.response(positions, np.zeros((3, 5)), 90.0).shape == (3, 5, 4)
+
+
+@pytest.mark.parametrize("size", [512, 5000, 97])
+def test_frequency_response_is_the_sum_of_delays(size) -> None:
+    rng = stream(0, "response", size)
+    gains, delays = complex_normal(rng, (2, 3, 7)), rng.uniform(0, 2e-6, (2, 7))
+    frequency = np.fft.fftfreq(size, 1 / 20e6)
+    direct = np.einsum("nap,npf->naf", gains, np.exp(-2j * np.pi * frequency * delays[..., None]))
+    assert frequency_response(gains, delays, size, 20e6) == pytest.approx(direct, abs=1e-9)
+
+
+def test_whole_sample_delays_shift_the_signal() -> None:
+    x = complex_normal(stream(0, "x"), (1, 64))
+    gains = np.array([[[2.0, 1j]]])
+    y = through(x, gains, np.array([[3, 10]]) / 20e6, 20e6)
+    assert y[0, 0] == pytest.approx(2 * np.roll(x[0], 3) + 1j * np.roll(x[0], 10))
+
+
+def table(rows: list[dict]) -> pa.Table:
+    return pa.Table.from_pylist(rows)
+
+
+def row(clusters: int, **changes) -> dict:
+    rng = np.random.default_rng(clusters)
+    power = np.sort(rng.random(clusters))[::-1]
+    return {
+        "link_id": f"x{clusters}",
+        "los": True,
+        "bearing_deg": 30.0,
+        "direct_zenith_deg": 90.0,
+        "k_factor_db": 3.0,
+        "cluster_delay_spread_s": 4e-9,
+        "path_delay_s": list(rng.random(clusters) * 1e-6),
+        "path_power": list(power / power.sum()),
+        "ray_azimuth_deg": list(rng.random(clusters * RAYS) * 360),
+        "ray_zenith_deg": list(90 + rng.random(clusters * RAYS)),
+    } | changes
+
+
+def test_links_are_padded_with_silence_and_survive_slicing() -> None:
+    rows = [row(5), row(3, los=False, k_factor_db=None), row(8)]
+    links = links_from_table(table(rows))
+    assert links.power.shape == (3, 8)
+    assert links.power.sum(axis=1) == pytest.approx(1)
+    assert links.power[1, 3:].max() == 0
+    assert links.k_linear == pytest.approx([10**0.3, 0, 10**0.3])
+    part = links_from_table(table(rows).slice(1, 1))
+    assert part.delay_s[0] == pytest.approx(links.delay_s[1, :3])
+    assert part.azimuth_deg[0] == pytest.approx(links.azimuth_deg[1, :3])
+
+
+def test_rays_sum_into_paths_of_unit_power() -> None:
+    links = links_from_table(table([row(5), row(9), row(12, k_factor_db=None)] * 300))
+    gains, delays = path_gains(links, arrays.circular(8), stream(0, "gains"))
+    assert gains.shape == (900, 8, 12 + 5)
+    assert delays.shape == (900, 17)
+    assert np.mean(np.sum(np.abs(gains) ** 2, axis=2)) == pytest.approx(1, abs=0.03)
+    direct = np.abs(gains[:, :, 0]) ** 2
+    assert direct[0] == pytest.approx(10**0.3 / (1 + 10**0.3))
+    assert direct[2].max() == 0
+    assert np.all(delays[:, 0] == 0)
+    spread = delays[:, 1:4] - links.delay_s[:, :1]
+    assert spread == pytest.approx(np.broadcast_to([0, 1.28 * 4e-9, 2.56 * 4e-9], spread.shape), abs=1e-15)
+    assert sorted(r for s in SUBCLUSTERS for r in s) == list(range(RAYS))
+    shares = np.mean(np.abs(gains[::3, :, 1:4]) ** 2, axis=(0, 1)) / np.mean(links.power[::3, 0]) * (1 + 10**0.3)
+    assert shares == pytest.approx([10 / 20, 6 / 20, 4 / 20], rel=0.25)
+
+
+def test_laws_refuse_what_they_do_not_know() -> None:
+    with pytest.raises(ValueError, match="scenario: expected one of"):
+        laws.los_probability("Mars", 100, 1.5)
+    with pytest.raises(ValueError, match="has no law here between"):
+        laws.los_probability("UMa", 100, 15.0)
+    assert laws.aerial_k_factor_db("UMi", np.array([50.0]))[0] == pytest.approx(15)
+    assert ((p := laws.los_probability("InH", np.array([1.0, 3.0, 20.0]), 1.5)) <= 1).all()
+    assert p[0] == 1
+
+
+def test_generate_names_what_is_missing(tiny) -> None:
+    with pytest.raises(ValueError, match="rays: expected the ray table"):
+        next(scenes.generate(tiny, "E-LOC-AOA", "DEV", None, 0))
+    with pytest.raises(ValueError, match="is not a chunk of E-ID-AMC"):
+        scenes.generate(tiny, "E-ID-AMC", "DEV", None, 0, chunk_keys=[("low", "2.4GHz", 99)])
+    empty = table([row(3) | {"task": "x", "split": "DEV", "environment": "E_URBAN", "band": "2.4GHz", "index": 0}])
+    with pytest.raises(ValueError, match="rays: no rows for chunk"):
+        next(scenes.generate(tiny, "E-LOC-AOA", "DEV", empty, 0))
+
+
+def test_class_names(tiny) -> None:
+    assert scenes.class_names(tiny, "E-LOC-AOA") == ()
+    assert scenes.class_names(tiny, "E-LOC-LOS") == ("NLOS", "LOS")
+    assert scenes.class_names(tiny, "E-ID-DRONE") == ("absent", "present")
+    assert scenes.class_names(tiny, "E-ID-FP") == tiny.tasks["E-ID-FP"].units
+    assert len(scenes.class_names(tiny, "E-ID-AMC")) == 11

@@ -1,0 +1,119 @@
+import copy
+
+import numpy as np
+import pytest
+
+from rfgen.recipe import SPLITS, TASKS, Recipe, counts
+
+
+def put(data: dict, path: str, value: object) -> dict:
+    """A deep copy with one key changed; a value of None deletes it."""
+    data = copy.deepcopy(data)
+    *outer, last = path.split("/")
+    node = data
+    for key in outer:
+        node = node[key]
+    if value is None:
+        del node[last]
+    else:
+        node[last] = value
+    return data
+
+
+@pytest.mark.parametrize("name", ["tiny", "v0.1", "v0.2"])
+def test_shipped_recipes_are_valid(mapping, name) -> None:
+    recipe = Recipe.from_mapping(mapping(name))
+    assert recipe.splits == SPLITS
+    assert tuple(recipe.tasks) == TASKS
+    assert tuple(recipe.environments) == ("E_URBAN", "E_RURAL", "E_MICRO")[: 3 if name == "v0.2" else 2]
+    assert recipe.tasks_in("PRETRAIN") == ("E-LOC-AOA", "E-ID-DRONE", "E-ID-FP", "E-ID-AMC")
+
+
+def test_v02_is_v01_and_a_third_environment(mapping) -> None:
+    first, second = mapping("v0.1"), mapping("v0.2")
+    del second["environments"]["E_MICRO"]
+    for task in ("E-LOC-AOA", "E-LOC-LOS", "E-ID-DRONE"):
+        second["tasks"][task]["environments"].remove("E_MICRO") if "E_MICRO" in second["tasks"][task][
+            "environments"
+        ] else None
+    # UMi is a held-out value there, so the pool is another one.
+    second["pretrain"]["name"], second["pretrain"]["environment"] = first["pretrain"]["name"], None
+    first["pretrain"]["environment"] = None
+    assert first == second
+
+
+BAD = [
+    ("link_chunks", 3, "link_chunks: Extra inputs"),
+    ("link_chunk", 0, "link_chunk: Input should be greater than 0"),
+    ("link_chunk", "40", "link_chunk: Input should be a valid integer"),
+    ("link_chunk", None, "link_chunk: Field required"),
+    ("gain_db", [5.0, -5.0], "gain_db: expected two finite numbers, the lower first"),
+    ("gain_db", [float("nan"), 1.0], "gain_db: expected two finite numbers"),
+    ("bands_hz/2.4GHz", "2.4e9", "bands_hz.2.4GHz: Input should be a valid number"),
+    ("bands_hz/2.4GHz", True, "bands_hz.2.4GHz: Input should be a valid number"),
+    ("environments/E_URBAN/scenario", "Urban", "environments.E_URBAN.scenario: Input should be 'UMa'"),
+    ("environments/E_URBAN/colour", 1, "environments.E_URBAN.colour: Extra inputs"),
+    (
+        "environments/E_EMPTY",
+        {"scenario": "RMa", "base_height_m": 35.0, "terminal_height_m": 1.5, "distance_m": [35.0, 200.0]},
+        "environments.E_EMPTY: environment without scenes",
+    ),
+    ("environments/E_RURAL", None, "'E_RURAL' is not defined in environments"),
+    ("tasks/E-LOC-XYZ", {}, "tasks.E-LOC-XYZ: Extra inputs"),
+    ("tasks/E-LOC-AOA/environments", ["E_URBAN"], "tasks.E-LOC-AOA: environments: expected at least two"),
+    ("tasks/E-LOC-AOA/environments", ["E_URBAN", "E_URBAN"], "tasks.E-LOC-AOA: environments: expected at least two"),
+    ("tasks/E-LOC-AOA/bands", ["9GHz"], "tasks.E-LOC-AOA.bands: '9GHz' has no frequency"),
+    ("tasks/E-LOC-AOA/bands", [], "tasks.E-LOC-AOA.bands"),
+    ("tasks/E-LOC-AOA/scenes/DEV", 0, "tasks.E-LOC-AOA: scenes.DEV: expected at least one scene"),
+    ("tasks/E-LOC-AOA/scenes/DEV", 17, "scenes.DEV: expected a multiple of the chunk size 8, got 17"),
+    ("tasks/E-LOC-AOA/scenes/TEST", 8, "tasks.E-LOC-AOA.scenes.TEST"),
+    ("tasks/E-LOC-AOA/scenes/HOLDOUT", None, "scenes.HOLDOUT: expected at least one scene"),
+    ("tasks/E-ID-DRONE/present", ["drone-laser"], "present: unknown family 'drone-laser'"),
+    ("tasks/E-ID-DRONE/absent", ["drone-video-fm"], "absent: a family is also in present"),
+    ("tasks/E-ID-DRONE/sample_rate_hz", 10000000.0, "sample_rate_hz: expected 20000000.0"),
+    ("tasks/E-ID-DRONE/high_share", 1.5, "tasks.E-ID-DRONE.high_share"),
+    ("tasks/E-ID-FP/units", ["U01"], "tasks.E-ID-FP: units: expected at least two"),
+    ("tasks/E-ID-FP/sessions", 1, "sessions: expected at least two"),
+    ("tasks/E-ID-FP/receivers", ["R01", "R02"], "receivers: expected at least 3"),
+    ("tasks/E-ID-FP/captures/DEV", 3, "captures.DEV: expected a multiple of the chunk size 2"),
+    ("tasks/E-ID-AMC/regimes_db", {"low": [-10.0, 0.0]}, "regimes_db: expected at least two held-out values"),
+    ("tasks/E-ID-AMC/classes", ["BPSK", "256QAM"], "classes: unknown modulation '256QAM'"),
+    ("tasks/E-ID-AMC/chunk", 21, "tasks.E-ID-AMC"),
+    ("pretrain/band", "2.4GHz", "pretrain.band: '2.4GHz' is a held-out value"),
+    ("pretrain/band", "1GHz", "pretrain.band: '1GHz' has no frequency"),
+    ("pretrain/name", "E_URBAN", "pretrain.name: 'E_URBAN' is a held-out value"),
+    ("pretrain/environment/scenario", "RMa", "pretrain.environment.scenario: 'RMa' is a held-out value"),
+    ("pretrain/units", ["U01"], "pretrain.units: 'U01' is a held-out value"),
+    ("pretrain/receivers", ["R901"], "pretrain.receivers: expected at least"),
+    ("pretrain/snr_db", [10.0, 20.0], "pretrain.snr_db: expected SNRs from 25.0 dB on"),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "message"), BAD, ids=[f"{p}-{i}" for i, (p, _, _) in enumerate(BAD)])
+def test_a_bad_recipe_is_refused_in_one_line(mapping, path, value, message) -> None:
+    with pytest.raises(ValueError, match=r"^rfgen") as caught:
+        Recipe.from_mapping(put(mapping("tiny"), path, value))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("data", [None, [], "recipe", 3])
+def test_not_a_mapping(data) -> None:
+    with pytest.raises(ValueError, match=r"^config/x\.yaml: rfgen: ") as caught:
+        Recipe.from_mapping(data, where="config/x.yaml: rfgen")
+    assert "\n" not in str(caught.value)
+
+
+def test_frozen(tiny) -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        tiny.link_chunk = 3
+
+
+def test_regimes_by_snr(tiny) -> None:
+    snr = np.array([-10.0, -0.01, 0.0, 9.99, 10.0, 24.9, 25.0, 40.0])
+    assert tiny.snr_regime(snr) == ["low", "low", "mid", "mid", "high", "high", "clean", "clean"]
+
+
+def test_counts_are_of_scenes_or_captures(tiny) -> None:
+    assert counts(tiny.tasks["E-LOC-AOA"])["DEV"] == 16
+    assert counts(tiny.tasks["E-ID-FP"])["DEV"] == 4
