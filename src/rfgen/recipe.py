@@ -1,14 +1,14 @@
 """The recipe of a release: every number of its scenes, checked once, frozen afterwards."""
 
-import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, ValidationError, model_validator
 from typing_extensions import TypedDict
 
-from rfgen.waveforms import emitters
+from rfgen.fields import Count, Model, Names, NonNegative, Positive, Range, Share
+from rfgen.waveforms.emitters import RATE, Families
 
 SPLITS = ("TRAIN", "DEV", "HOLDOUT", "PRETRAIN")
 SCORED_SPLITS = SPLITS[:3]
@@ -17,40 +17,18 @@ WITH_LINKS = (*LOCALISATION, "E-ID-DRONE")
 TASKS = (*WITH_LINKS, "E-ID-FP", "E-ID-AMC")
 MODULATIONS = ("OOK", "2FSK", "GFSK", "BPSK", "QPSK", "8PSK", "16QAM", "64QAM", "4PAM", "AM-DSB", "FM")
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(gt=0)]
 Scenario = Literal["UMa", "RMa", "UMi", "InH"]
 Split = Literal["TRAIN", "DEV", "HOLDOUT", "PRETRAIN"]
 
 
-def _ordered(value: tuple[float, float]) -> tuple[float, float]:
-    if not all(map(math.isfinite, value)) or value[0] > value[1]:
-        raise ValueError("expected two finite numbers, the lower first")
-    return value
-
-
-def _as_tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-Range = Annotated[tuple[float, float], BeforeValidator(_as_tuple), AfterValidator(_ordered)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class Aerial(_Model):
+class Aerial(Model):
     """Where high emitters are: heights and 2-D distances [m], drawn uniformly."""
 
     height_m: Range
     distance_m: Range
 
 
-class Environment(_Model):
+class Environment(Model):
     """A TR 38.901 scenario with the topology drawn in it; distances [m] are 2-D and uniform."""
 
     scenario: Scenario
@@ -60,7 +38,7 @@ class Environment(_Model):
     aerial: Aerial | None = None
 
 
-class Array(_Model):
+class Array(Model):
     """An antenna array; `circular` puts neighbours `spacing_wavelengths` apart on a circle, `linear` on a line."""
 
     kind: Literal["circular", "linear"]
@@ -68,7 +46,7 @@ class Array(_Model):
     spacing_wavelengths: Positive
 
 
-class _Task(_Model):
+class _Task(Model):
     """What every task states: bands, samples a scene, sample rate [Hz], SNR range [dB] and the chunk's size."""
 
     bands: Names
@@ -104,11 +82,12 @@ class Localisation(_LinkTask):
 class Drone(_LinkTask):
     """E-ID-DRONE: an emitter of one of the families (`present` are drones), ground or high, seen by one antenna.
 
-    Families are those of `rfgen.waveforms.emitters`, made at 20 MS/s.
+    `families` holds the numbers of each family (`rfgen.waveforms.emitters`, made at 20 MS/s).
     """
 
     present: Names
     absent: Names
+    families: Families
     high_share: Share
     offset_hz: NonNegative
     occupied_share: Share
@@ -117,16 +96,16 @@ class Drone(_LinkTask):
     def _check_families(self) -> "Drone":
         for key in ("present", "absent"):
             for family in getattr(self, key):
-                if family not in emitters.FAMILIES:
-                    raise ValueError(f"{key}: unknown family {family!r}, expected {', '.join(emitters.FAMILIES)}")
+                if family not in self.families:
+                    raise ValueError(f"{key}: {family!r} is not among the families")
         if set(self.present) & set(self.absent):
             raise ValueError("absent: a family is also in present, expected each on one side")
-        if self.sample_rate_hz != emitters.RATE:
-            raise ValueError(f"sample_rate_hz: expected {emitters.RATE}, the rate that the families are made at")
+        if self.sample_rate_hz != RATE:
+            raise ValueError(f"sample_rate_hz: expected {RATE}, the rate that the families are made at")
         return self
 
 
-class UnitPopulation(_Model):
+class UnitPopulation(Model):
     """Spread of the units of one model, standard deviations about the model's mean, and of their drift by session."""
 
     cfo_ppm: NonNegative
@@ -142,14 +121,14 @@ class UnitPopulation(_Model):
     transient_phase_deg: NonNegative
 
 
-class Drift(_Model):
+class Drift(Model):
     """How far a unit moves from session to session: a share of each population spread, and its own CFO in ppm."""
 
     cfo_ppm: NonNegative
     share: NonNegative
 
 
-class ReceiverPopulation(_Model):
+class ReceiverPopulation(Model):
     """Spread of the receiver chains, standard deviations."""
 
     cfo_ppm: NonNegative
@@ -159,7 +138,7 @@ class ReceiverPopulation(_Model):
     ripple: NonNegative
 
 
-class SessionChannel(_Model):
+class SessionChannel(Model):
     """A session's short Rician tapped delay line and how much of it changes from capture to capture."""
 
     taps: Count
@@ -203,6 +182,7 @@ class Modulation(_Task):
     samples_per_symbol: Range
     rolloff: Range
     fsk_index: Range
+    gfsk_index: Positive
     gfsk_bt: Range
     am_index: Range
     fm_deviation_symbols: Range
@@ -234,7 +214,7 @@ Tasks = TypedDict(
 Tasks.__pydantic_config__ = ConfigDict(extra="forbid", strict=True)
 
 
-class Pretrain(_Model):
+class Pretrain(Model):
     """The unlabelled pool: its own environment, band, regime, units and receivers, none of them a held-out value."""
 
     name: str
@@ -245,7 +225,7 @@ class Pretrain(_Model):
     receivers: Names
 
 
-class Recipe(_Model):
+class Recipe(Model):
     """Everything that decides a release's scenes, apart from its seed: the `rfgen:` mapping of a release's YAML.
 
     Build it with `Recipe.from_mapping`, whose errors are one line that names the key and what was expected.

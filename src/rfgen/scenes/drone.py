@@ -3,7 +3,7 @@
 import numpy as np
 
 from rfgen.propagation import Links, path_gains, through
-from rfgen.recipe import Recipe
+from rfgen.recipe import Drone, Recipe
 from rfgen.scenes.common import Chunk, levelled, metadata, noisy, shifted, snr_range
 from rfgen.streams import Seed, stream
 from rfgen.waveforms.emitters import FAMILIES
@@ -12,18 +12,18 @@ from rfgen.waveforms.emitters import FAMILIES
 LEAD, TAIL = 640, 264
 
 
-def emit(family: str, samples: int, occupied_share: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """A stretch of `LEAD + samples + TAIL` of a family that is on for at least a share of the window."""
+def emit(p: Drone, family: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """A stretch of `LEAD + samples + TAIL` of a family that is on for at least the stated share of the window."""
     while True:
-        signal, on = FAMILIES[family](rng, LEAD + samples + TAIL)
-        if family == "noise" or on[LEAD : LEAD + samples].mean() >= occupied_share:
+        signal, on = FAMILIES[family](rng, LEAD + p.samples + TAIL, p.families[family])
+        if family == "noise" or on[LEAD : LEAD + p.samples].mean() >= p.occupied_share:
             return signal, on
 
 
 def make(recipe: Recipe, task: str, split: str, key: tuple, *, links: Links, seed: Seed) -> Chunk:
     """One chunk of drone scenes, one for each link; half of them present, families in turn, in random order."""
     environment, band, number = key
-    p = recipe.tasks[task]
+    p: Drone = recipe.tasks[task]
     rng = stream(seed, task, split, environment, band, number)
     n = len(links.link_id)
     snr_db = rng.uniform(*snr_range(recipe, task, split), n)
@@ -32,7 +32,7 @@ def make(recipe: Recipe, task: str, split: str, key: tuple, *, links: Links, see
     families = [p.present[(turn + i) % len(p.present)] for i in range(half)]
     families += [p.absent[(turn + i) % len(p.absent)] for i in range(n - half)]
     families = [families[i] for i in rng.permutation(n)]
-    made = [emit(family, p.samples, p.occupied_share, rng) for family in families]
+    made = [emit(p, family, rng) for family in families]
     signal, on = np.stack([m[0] for m in made]), np.stack([m[1] for m in made])
     offset = (
         rng.uniform(-p.offset_hz, p.offset_hz, n) + rng.uniform(-p.cfo_ppm, p.cfo_ppm, n) * 1e-6 * recipe.bands_hz[band]

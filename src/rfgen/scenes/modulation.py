@@ -33,7 +33,7 @@ def signals(p: Modulation, name: str, n: int, rng: np.random.Generator) -> np.nd
     if name in FSK:
         bits = 2 * rng.integers(2, size=(n, symbols)) - 1
         bt = rng.uniform(*p.gfsk_bt, n) if name == "GFSK" else None
-        index = rng.uniform(*p.fsk_index, (n, 1)) if name == "2FSK" else np.full((n, 1), 0.5)
+        index = rng.uniform(*p.fsk_index, (n, 1)) if name == "2FSK" else np.full((n, 1), p.gfsk_index)
         return angular.frequency_modulated(
             angular.fsk_frequency(bits, samples, sps, start, bt) * index / 2 / sps[:, None]
         )

@@ -1,20 +1,109 @@
-"""Emitter families of E-ID-DRONE: `family(name)` gives a function of (rng, samples) at 20 MS/s, SNR set by the caller.
+"""Emitter families of E-ID-DRONE, functions of (rng, samples, numbers of the family) at 20 MS/s.
 
-Each function returns `(signal, on)`: complex128 `[samples]`, unit power where the boolean `on` is set, zero elsewhere,
-centred at 0 Hz apart from hops; frame and symbol phases are random, as a receiver that is not synchronised sees them.
+Each returns `(signal, on)`: complex128 `[samples]`, unit power where the boolean `on` is set, zero elsewhere, centred
+at 0 Hz apart from hops; frame and symbol phases are random, as a receiver that is not synchronised sees them.
 """
 
 from collections.abc import Callable
 
 import numpy as np
+from pydantic import ConfigDict
+from typing_extensions import TypedDict
 
+from rfgen.fields import Counts, Model, Offsets, Positive, Range, Rates, Share
 from rfgen.waveforms import angular, ofdm
 
 RATE = 20e6
 # OFDM of 15 kHz spacing is made at 30.72 MS/s, 2048 points a symbol, and resampled.
 _FINE, _SIZE = 30.72e6, 2048
 
-Emitter = Callable[[np.random.Generator, int], tuple[np.ndarray, np.ndarray]]
+Emission = tuple[np.ndarray, np.ndarray]
+
+
+class Video(Model):
+    """OFDM video downlink: carriers to choose from and the pause between bursts."""
+
+    carriers: Counts
+    gap_us: Range
+
+
+class Hops(Model):
+    """Bursts on random channels within +-`width_hz`: time on and time between."""
+
+    dwell_us: Range
+    gap_us: Range
+    width_hz: Positive
+
+
+class Control(Model):
+    """Hopping control link: a share sends chirps, the others slow GFSK."""
+
+    chirp_share: Share
+    chirp_bandwidth_hz: Positive
+    spreading: Counts
+    fsk_baud: Rates
+    fsk_index: Range
+    fsk_bt: Positive
+    hops: Hops
+
+
+class AnalogueVideo(Model):
+    """FM video: bandwidth of the picture, deviation from blank to white, mean brightness."""
+
+    picture_hz: Range
+    deviation_hz: Range
+    brightness: Range
+
+
+class Wifi(Model):
+    """Wi-Fi-like frames and the gaps between them."""
+
+    frame_us: Range
+    gap_us: Range
+
+
+class Bluetooth(Model):
+    """Bluetooth-like GFSK."""
+
+    baud: Positive
+    index: Range
+    bt: Positive
+    hops: Hops
+
+
+class Zigbee(Model):
+    """802.15.4-like O-QPSK: channels to choose from."""
+
+    channels_hz: Offsets
+
+
+class Lte(Model):
+    """LTE-like downlink: carriers to choose from, shares of busy resource blocks and of synchronised slots."""
+
+    carriers: Counts
+    load: Range
+    sync_share: Share
+
+
+class Noise(Model):
+    """Noise alone has no numbers."""
+
+
+Families = TypedDict(
+    "Families",
+    {
+        "drone-video-ofdm": Video,
+        "drone-control-hops": Control,
+        "drone-video-fm": AnalogueVideo,
+        "wifi-ofdm": Wifi,
+        "bluetooth-gfsk": Bluetooth,
+        "zigbee-oqpsk": Zigbee,
+        "lte-ofdm": Lte,
+        "noise": Noise,
+    },
+    total=False,
+)
+Families.__pydantic_config__ = ConfigDict(extra="forbid", strict=True)
 
 
 def _resampled(signal: np.ndarray, samples: int) -> np.ndarray:
@@ -42,9 +131,9 @@ def _from_fine(stream: np.ndarray, on: np.ndarray, rng: np.random.Generator, sam
     return signal * on, on
 
 
-def drone_video(rng: np.random.Generator, samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """OFDM video downlink: 15 kHz spacing, 600 or 1200 carriers, bursts of nine symbols of which two are Zadoff-Chu."""
-    active = ofdm.carriers(int(rng.choice([600, 1200], p=[0.7, 0.3])), _SIZE)
+def drone_video(rng: np.random.Generator, samples: int, p: Video) -> Emission:
+    """OFDM video downlink: 15 kHz spacing, bursts of nine symbols of which two are Zadoff-Chu."""
+    active = ofdm.carriers(int(rng.choice(p.carriers)), _SIZE)
     symbols = 9
     stream, on = [], []
     for _ in range(2 + _fine_length(samples) // 20000):
@@ -52,7 +141,7 @@ def drone_video(rng: np.random.Generator, samples: int) -> tuple[np.ndarray, np.
         for place, root in ((3, 600), (5, 147)):
             values[place] = _sync(root, len(active))
         burst = ofdm.modulate(values, active, _SIZE, [160, 144, 144, 144, 144, 144, 144, 144, 160])
-        gap = int(rng.uniform(10e-6, 60e-6) * _FINE)
+        gap = int(rng.uniform(*p.gap_us) * 1e-6 * _FINE)
         stream += [burst, np.zeros(gap, complex)]
         on += [np.ones(len(burst), bool), np.zeros(gap, bool)]
     return _from_fine(np.concatenate(stream), np.concatenate(on), rng, samples)
@@ -64,19 +153,19 @@ def _sync(root: int, length: int) -> np.ndarray:
     return np.resize(np.delete(sequence, 300), length)
 
 
-def lte_downlink(rng: np.random.Generator, samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """LTE-like downlink: 15 kHz spacing, 300 to 1200 carriers, pilots on every sixth carrier of symbols 0 and 4."""
-    active = ofdm.carriers(int(rng.choice([300, 600, 900, 1200])), _SIZE)
+def lte_downlink(rng: np.random.Generator, samples: int, p: Lte) -> Emission:
+    """LTE-like downlink: 15 kHz spacing, pilots on every sixth carrier of symbols 0 and 4."""
+    active = ofdm.carriers(int(rng.choice(p.carriers)), _SIZE)
     values = ofdm.random_values(rng, (14, len(active)), str(rng.choice(["QPSK", "16QAM", "64QAM"])))
     # Load: resource blocks that carry no data in this slot pair are silent but for pilots.
-    load = rng.uniform(0.4, 1.0)
+    load = rng.uniform(*p.load)
     busy = np.repeat(rng.random((14 // 7, len(active) // 12)) < load, 12, axis=1)
     values *= np.repeat(busy, 7, axis=0)
     cell = int(rng.integers(6))
     for symbol in (0, 4, 7, 11):
         pilots = np.arange((cell + (3 if symbol % 7 else 0)) % 6, len(active), 6)
         values[symbol, pilots] = ofdm.random_values(rng, pilots.shape, "QPSK")
-    if rng.random() < 0.2:  # the subframes with synchronisation, two of ten
+    if rng.random() < p.sync_share:
         centre = len(active) // 2
         values[6, centre - 31 : centre + 31] = np.delete(ofdm.zadoff_chu(int(rng.choice([25, 29, 34])), 63), 31)
     stream = ofdm.modulate(values, active, _SIZE, [160, 144, 144, 144, 144, 144, 144] * 2)
@@ -85,81 +174,74 @@ def lte_downlink(rng: np.random.Generator, samples: int) -> tuple[np.ndarray, np
     return _from_fine(stream, np.ones(len(stream), bool), rng, samples)
 
 
-def wifi(rng: np.random.Generator, samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Wi-Fi-like OFDM frames of 30 to 300 us with interframe gaps of 16 to 80 us."""
+def wifi(rng: np.random.Generator, samples: int, p: Wifi) -> Emission:
+    """Wi-Fi-like OFDM frames with gaps between them."""
     parts = []
     while sum(map(len, parts)) < 2 * samples:
-        length = int(rng.uniform(30e-6, 300e-6) * RATE)
+        length = int(rng.uniform(*p.frame_us) * 1e-6 * RATE)
         parts += [ofdm.wifi_frame(rng, length, str(rng.choice(["BPSK", "QPSK", "16QAM", "64QAM"])))]
-        parts += [np.zeros(int(rng.uniform(16e-6, 80e-6) * RATE), complex)]
+        parts += [np.zeros(int(rng.uniform(*p.gap_us) * 1e-6 * RATE), complex)]
     stream = _window(np.concatenate(parts), rng, samples)
     return stream, stream != 0
 
 
-def _hops(
-    rng: np.random.Generator, samples: int, burst: Callable, *, dwell: tuple, gap: tuple, width: float = 8e6
-) -> tuple:
-    """Bursts on random channels: `burst(length)` is on for `dwell` us, off for `gap` us, within +-`width` Hz."""
-    total = samples + int(dwell[1] * 1e-6 * RATE)
+def _hops(rng: np.random.Generator, samples: int, burst: Callable[[int], np.ndarray], p: Hops) -> Emission:
+    total = samples + int(p.dwell_us[1] * 1e-6 * RATE)
     stream, on = np.zeros(total, complex), np.zeros(total, bool)
     position = 0
     while position < total:
-        length = min(int(rng.uniform(*dwell) * 1e-6 * RATE), total - position)
-        channel = np.exp(2j * np.pi * (rng.uniform(-width, width) / RATE * np.arange(length) + rng.random()))
+        length = min(int(rng.uniform(*p.dwell_us) * 1e-6 * RATE), total - position)
+        frequency = rng.uniform(-p.width_hz, p.width_hz) / RATE
+        channel = np.exp(2j * np.pi * (frequency * np.arange(length) + rng.random()))
         stream[position : position + length] = burst(length) * channel
         on[position : position + length] = True
-        position += length + int(rng.uniform(*gap) * 1e-6 * RATE)
+        position += length + int(rng.uniform(*p.gap_us) * 1e-6 * RATE)
     start = int(rng.integers(total - samples + 1))
     return stream[start : start + samples], on[start : start + samples]
 
 
-def _gfsk(rng: np.random.Generator, length: int, rate: float, index: float, bt: float) -> np.ndarray:
-    sps = np.array([RATE / rate])
+def _gfsk(rng: np.random.Generator, length: int, baud: float, index: float, bt: float) -> np.ndarray:
+    sps = np.array([RATE / baud])
     bits = 2 * rng.integers(2, size=(1, int(length / sps[0]) + 8)) - 1
     frequency = angular.fsk_frequency(bits, length, sps, rng.random(1), np.array([bt]))
     return angular.frequency_modulated(frequency * index / 2 / sps[0])[0]
 
 
-def control_hops(rng: np.random.Generator, samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Frequency-hopping control link: chirp spread spectrum of 812.5 kHz or slow wide-deviation GFSK."""
-    if rng.random() < 0.5:
-        spreading = int(rng.choice([5, 6, 7]))
-        bandwidth = 812.5e3 / RATE
+def control_hops(rng: np.random.Generator, samples: int, p: Control) -> Emission:
+    """Frequency-hopping control link: chirp spread spectrum or slow wide-deviation GFSK."""
+    if rng.random() < p.chirp_share:
+        spreading, bandwidth = int(rng.choice(p.spreading)), p.chirp_bandwidth_hz / RATE
 
         def burst(length: int) -> np.ndarray:
             symbols = rng.integers(2**spreading, size=int(length * bandwidth / 2**spreading) + 3)
             return angular.chirps(symbols, length, bandwidth, spreading, rng.random())
     else:
-        rate, index = float(rng.choice([125e3, 250e3])), rng.uniform(1.0, 2.0)
+        baud, index = float(rng.choice(p.fsk_baud)), rng.uniform(*p.fsk_index)
 
         def burst(length: int) -> np.ndarray:
-            return _gfsk(rng, length, rate, index, 1.0)
+            return _gfsk(rng, length, baud, index, p.fsk_bt)
 
-    return _hops(rng, samples, burst, dwell=(100.0, 300.0), gap=(5.0, 30.0))
-
-
-def bluetooth(rng: np.random.Generator, samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Bluetooth-like GFSK hops: 1 MBd, index 0.28 to 0.35, BT 0.5, on 1 MHz channels."""
-    index = rng.uniform(0.28, 0.35)
-
-    def burst(length: int) -> np.ndarray:
-        return _gfsk(rng, length, 1e6, index, 0.5)
-
-    return _hops(rng, samples, burst, dwell=(70.0, 366.0), gap=(20.0, 150.0))
+    return _hops(rng, samples, burst, p.hops)
 
 
-def fm_video(rng: np.random.Generator, samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Analogue FM video: 625-line luminance with line syncs every 64 us, 2 to 4 MHz of peak-to-peak deviation."""
+def bluetooth(rng: np.random.Generator, samples: int, p: Bluetooth) -> Emission:
+    """Bluetooth-like GFSK hops."""
+    index = rng.uniform(*p.index)
+    return _hops(rng, samples, lambda length: _gfsk(rng, length, p.baud, index, p.bt), p.hops)
+
+
+def fm_video(rng: np.random.Generator, samples: int, p: AnalogueVideo) -> Emission:
+    """Analogue FM video: 625-line luminance with line syncs every 64 us."""
     time = np.arange(samples) / RATE + rng.uniform(0, 64e-6)
     in_line, line = time % 64e-6, (time // 64e-6).astype(np.int64)
-    picture = angular.smooth_noise(rng, 1, samples, np.array([rng.uniform(0.5e6, 3e6) / RATE]))[0]
-    brightness = rng.uniform(0.35, 0.8) + 0.15 * rng.standard_normal(line[-1] + 1)[line]
+    picture = angular.smooth_noise(rng, 1, samples, np.array([rng.uniform(*p.picture_hz) / RATE]))[0]
+    brightness = rng.uniform(*p.brightness) + 0.15 * rng.standard_normal(line[-1] + 1)[line]
     luminance = np.clip(brightness + 0.18 * picture, 0.3, 1.0)
     video = np.where(in_line < 4.7e-6, 0.0, np.where(in_line < 12e-6, 0.3, luminance))
     # The video amplifier rounds the steps: 4 MHz wide.
     frequency = np.fft.rfftfreq(samples, 1 / RATE)
     video = np.fft.irfft(np.fft.rfft(video) * np.exp(-((frequency / 4e6) ** 2)), samples)
-    deviation = rng.uniform(4e6, 7e6) * (video - 0.45)
+    deviation = rng.uniform(*p.deviation_hz) * (video - 0.45)
     return angular.frequency_modulated(deviation[None] / RATE)[0], np.ones(samples, bool)
 
 
@@ -172,20 +254,20 @@ def _chip_table() -> np.ndarray:
     return np.concatenate([first, first * np.where(np.arange(32) % 2, -1, 1)])
 
 
-def oqpsk(rng: np.random.Generator, samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """802.15.4-like O-QPSK: 2 Mchip/s, sixteen 32-chip symbols, on a channel of a 5 MHz raster."""
+def oqpsk(rng: np.random.Generator, samples: int, p: Zigbee) -> Emission:
+    """802.15.4-like O-QPSK: 2 Mchip/s, sixteen 32-chip symbols."""
     chips = _chip_table()[rng.integers(16, size=samples // 320 + 4)].ravel()
     signal = angular.oqpsk_half_sine(chips, samples, RATE / 2e6, rng.uniform(0, 32))
-    channel = rng.choice([-5e6, 0.0, 5e6]) / RATE
+    channel = rng.choice(p.channels_hz) / RATE
     return signal * np.exp(2j * np.pi * channel * np.arange(samples)), np.ones(samples, bool)
 
 
-def noise(rng: np.random.Generator, samples: int) -> tuple[np.ndarray, np.ndarray]:
+def noise(rng: np.random.Generator, samples: int, p: Noise) -> Emission:
     """No emitter."""
     return np.zeros(samples, complex), np.zeros(samples, bool)
 
 
-FAMILIES: dict[str, Emitter] = {
+FAMILIES: dict[str, Callable[..., Emission]] = {
     "drone-video-ofdm": drone_video,
     "drone-control-hops": control_hops,
     "drone-video-fm": fm_video,
