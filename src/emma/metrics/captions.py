@@ -19,7 +19,7 @@ from emma.metrics.text import string_samples, tokenize
 
 
 class Bleu(Metric):
-    """Corpus BLEU-4 without smoothing; in [0, 1], higher is better.
+    """Corpus BLEU-4 without smoothing; dimensionless, in [0, 1], higher is better.
 
     ``preds``: N strings. ``target``: N lists of one or more references. Geometric mean of the clipped 1- to 4-gram
     precisions over the corpus, times the brevity penalty against the reference nearest in length (the shorter of two
@@ -88,7 +88,7 @@ def _bleu_counts(candidate: list[str], references: list[list[str]]) -> list[int]
 
 
 class CIDER(Metric):
-    """CIDEr-D, the consensus of a caption with its references; in [0, 10], higher is better.
+    """CIDEr-D, the consensus of a caption with its references; dimensionless, in [0, 10], higher is better.
 
     ``preds``: N strings. ``target``: N lists of one or more references. Cosine between tf-idf vectors of n-grams,
     clipped to the reference's counts, times a Gaussian of the difference in length (sigma 6), averaged over n = 1..4

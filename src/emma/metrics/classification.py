@@ -30,10 +30,12 @@ def chance_right(preds: Any, target: Any, k: int = 1, *, allow_labels: bool = Tr
         same_length(decided, truth)
         return (decided == truth).astype(np.float64), truth
     if scores.ndim == 1 and scores.size == 0:
-        scores = scores.reshape(0, k)
+        scores = scores.reshape(0, k + 1)
     if scores.ndim != 2:
         raise ValueError(f"preds: expected class scores [N, C], not shape {scores.shape}")
     same_length(scores, target)
+    if scores.shape[1] < 2:
+        raise ValueError("preds: scores of one class alone are always right (a column of labels comes as [N])")
     truth = labels(target, "target", scores.shape[1])
     if k > scores.shape[1]:
         raise ValueError(f"preds: top {k} of {scores.shape[1]} classes is always right")
@@ -47,7 +49,7 @@ def chance_right(preds: Any, target: Any, k: int = 1, *, allow_labels: bool = Tr
 
 
 class PlainAccuracy(SampleMean):
-    """Share of samples whose class is decided right; in [0, 1], higher is better.
+    """Share of samples whose class is decided right; dimensionless, in [0, 1], higher is better.
 
     ``preds``: class scores ``[N, C]``, any real, or labels ``[N]``. ``target``: labels ``[N]``.
     A true class tied for the highest score with m - 1 others counts 1/m.
@@ -55,6 +57,9 @@ class PlainAccuracy(SampleMean):
     Raises:
         UndefinedMetricError: no samples.
         ValueError: NaN or infinity, unequal lengths, labels that are not whole numbers in [0, C).
+
+    Reference: Sokolova and Lapalme, "A systematic analysis of performance measures for classification tasks",
+    Information Processing and Management 2009.
 
     Example:
         >>> PlainAccuracy()([[2.0, 1.0], [0.5, 0.5]], [0, 1])
@@ -75,7 +80,13 @@ class Top1Accuracy(PlainAccuracy):
     """Closed-set recognition accuracy: ``PlainAccuracy`` under the name that identification tasks use.
 
     ``preds``: class scores ``[N, C]``, any real, or labels ``[N]``. ``target``: labels ``[N]``.
-    In [0, 1], higher is better; ties and errors as for ``PlainAccuracy``.
+    Dimensionless, in [0, 1], higher is better; ties as for ``PlainAccuracy``.
+
+    Raises:
+        UndefinedMetricError: no samples.
+        ValueError: NaN or infinity, unequal lengths, labels that are not whole numbers in [0, C).
+
+    Reference: Russakovsky et al., "ImageNet large scale visual recognition challenge", IJCV 2015, arXiv:1409.0575.
 
     Example:
         >>> Top1Accuracy()([[0, 0, 0, 0, 0]], [0])
@@ -86,7 +97,7 @@ class Top1Accuracy(PlainAccuracy):
 
 
 class TopKAccuracy(SampleMean):
-    """Share of samples whose true class is among the k highest scores; in [0, 1], higher is better.
+    """Share of samples whose true class is among the k highest scores; dimensionless, in [0, 1], higher is better.
 
     ``preds``: class scores ``[N, C]``, any real, C >= k. ``target``: labels ``[N]``. Ties at the k-th place count
     as the chance of a random order, so the value never falls as k grows.
@@ -94,6 +105,8 @@ class TopKAccuracy(SampleMean):
     Raises:
         UndefinedMetricError: no samples.
         ValueError: k below 1 or above C, NaN or infinity, unequal lengths, labels outside [0, C).
+
+    Reference: Russakovsky et al., "ImageNet large scale visual recognition challenge", IJCV 2015, arXiv:1409.0575.
 
     Example:
         >>> TopKAccuracy(3)([[0, 0, 0, 0, 0]], [0])
@@ -120,7 +133,7 @@ class TopKAccuracy(SampleMean):
 
 
 class BalancedAccuracy(Metric):
-    """Mean recall over the classes present in the target; in [0, 1], higher is better.
+    """Mean recall over the classes present in the target; dimensionless, in [0, 1], higher is better.
 
     ``preds``: class scores ``[N, C]``, any real, or labels ``[N]``. ``target``: labels ``[N]``. Chance is one over the
     number of classes present, whatever their shares. Ties between scores as for ``PlainAccuracy``.

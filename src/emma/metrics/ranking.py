@@ -92,8 +92,8 @@ def _by_blocks(order: _Order, weights: np.ndarray, value: Any) -> np.ndarray:
 class AUROC(Metric):
     """Area under the ROC curve: the chance that a positive outscores a negative, ties one half.
 
-    ``preds``: positive-class scores ``[N]``, any real. ``target``: ``{0, 1}`` ``[N]``. In [0, 1], chance 0.5, higher is
-    better. Exact, never binned; strictly increasing transforms of the scores leave it unchanged.
+    ``preds``: positive-class scores ``[N]``, any real. ``target``: ``{0, 1}`` ``[N]``. In [0, 1] without unit, chance
+    0.5, higher is better. Exact, never binned; strictly increasing transforms of the scores leave it unchanged.
 
     Raises:
         UndefinedMetricError: no samples, or one class only.
@@ -128,9 +128,9 @@ class AUC(AUROC):
     """Area under the ROC curve of a detector, or the mean of one-versus-rest areas over classes.
 
     ``preds``: positive-class scores ``[N]`` with ``target`` ``{0, 1}`` ``[N]``, or class scores ``[N, C]`` with labels
-    ``[N]``; any real. In [0, 1], chance 0.5, higher is better. A class without a positive or without a negative is left
-    out of the mean; ``details`` names it. Scores are comparable within one fold only: average the folds' areas, never
-    pool their scores.
+    ``[N]``; any real. In [0, 1] without unit, chance 0.5, higher is better. A class without a positive or without a
+    negative is left out of the mean; ``details`` names it. Scores are comparable within one fold only: average the
+    folds' areas, never pool their scores.
 
     Raises:
         UndefinedMetricError: no samples, or one class only.
@@ -186,10 +186,10 @@ class AUC(AUROC):
 class EER(Metric):
     """Equal error rate: where false accepts and false rejects meet, interpolated on the exact DET curve.
 
-    ``preds``: similarities or positive-class scores ``[N]``, any real, higher for genuine. ``target``: 1 genuine,
-    0 impostor ``[N]``. In [0, 1], chance 0.5, lower is better. The threshold sweeps over every distinct score, tied
-    scores together; between the two neighbouring points where FAR - FRR changes sign the curve is a straight line.
-    With FAR(t) = P(score >= t | impostor) and FRR(t) = P(score < t | genuine).
+    ``preds``: similarities or positive-class scores ``[N]``, any real, higher for genuine. ``target``: 1 genuine, 0
+    impostor ``[N]``. In [0, 1] without unit, chance 0.5, lower is better. The threshold sweeps over every distinct
+    score, tied scores together; between the two neighbouring points where FAR - FRR changes sign the curve is a
+    straight line. With FAR(t) = P(score >= t | impostor) and FRR(t) = P(score < t | genuine).
 
     Raises:
         UndefinedMetricError: no samples, genuine only, or impostors only.

@@ -82,7 +82,7 @@ def normalize_answer(text: str) -> str:
 
 
 class ExactMatch(SampleMean):
-    """Share of answers that equal an accepted answer after normalisation; in [0, 1], higher is better.
+    """Share of answers that equal an accepted answer after normalisation; dimensionless, in [0, 1], higher is better.
 
     ``preds``: N strings. ``target``: N lists of accepted answers. See ``normalize_answer``; two empty answers match.
 
@@ -117,10 +117,11 @@ class ExactMatch(SampleMean):
 
 
 class F1(ExactMatch):
-    """Harmonic mean of token precision and recall, best over accepted answers; in [0, 1], higher is better.
+    """Harmonic mean of token precision and recall, best over accepted answers; higher is better.
 
     ``preds``: N strings. ``target``: N lists of accepted answers. Normalised as for ``ExactMatch``; a token counts as
-    often as it stands in both. No common token gives 0; two empty answers give 1.
+    often as it stands in both. Dimensionless, in
+    [0, 1]: no common token gives 0, two empty answers give 1.
 
     Raises:
         UndefinedMetricError: no samples.
@@ -145,7 +146,7 @@ class F1(ExactMatch):
 
 
 class Meteor(SampleMean):
-    """METEOR as nltk computes it, averaged over samples; in [0, 1], higher is better.
+    """METEOR as nltk computes it, averaged over samples; dimensionless, in [0, 1], higher is better.
 
     ``preds``: N strings. ``target``: N lists of one or more references, the best of which counts. A weighted mean of
     unigram precision and recall (alpha 0.9), less a penalty for broken order (beta 3, gamma 0.5), over words matched by

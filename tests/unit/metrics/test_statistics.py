@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from emma.metrics import AUC, CIDER, NMSE, ExactMatch, MeanAngularError, PlainAccuracy, UndefinedMetricError
+from emma.metrics import AUC, CIDER, NMSE, SISDR, ExactMatch, MeanAngularError, PlainAccuracy, UndefinedMetricError
 from emma.statistics import (
     bootstrap_interval,
     bootstrap_weights,
@@ -131,6 +131,11 @@ def test_interval_needs_half_of_the_resamples():
         bootstrap_interval(MeanAngularError(), [], [], seed=6)
     with pytest.raises(ValueError, match="of 1000 resamples define"):
         bootstrap_interval(CIDER(), ["a"], [["a"]], seed=6)
+    # A silent estimate among twenty spares (19/20)^20 = 36 % of the resamples.
+    signals = RNG.standard_normal((20, 8))
+    silent = signals * (np.arange(20) > 0)[:, None]
+    with pytest.raises(ValueError, match="of 1000 resamples define"):
+        bootstrap_interval(SISDR(), silent, signals, seed=6)
     for level in (0, 1, 1.5, float("nan")):
         with pytest.raises(ValueError, match="level"):
             bootstrap_interval(MeanAngularError(), [1.0], [1.0], seed=0, level=level)
