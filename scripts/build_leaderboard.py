@@ -1,12 +1,11 @@
 """Build the leaderboard from the run records: JSON, its schema, CSV, and the aggregation report."""
 
 import argparse
-import sys
 from pathlib import Path
 
 from emma.board import Board, RunRecord
 from emma.files import parse, read_json, run_script, write_json, write_text
-from emma.leaderboard import board_csv, board_text, build_board
+from emma.leaderboard import board_csv, build_board
 from emma.release import load_manifest
 from emma.scoring import primary_replicates
 
@@ -16,7 +15,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
     parser.add_argument("--runs", type=Path, nargs="+", required=True, help="run records, one a model")
-    parser.add_argument("--folds", type=Path, required=True, help="folder MODEL/TASK/score_replicates.parquet")
+    files = "files MODEL/TASK/score_replicates.parquet"
+    parser.add_argument("--replicates", type=Path, nargs="+", required=True, help=files)
     parser.add_argument("--board", type=Path, required=True, help="leaderboard.json")
     parser.add_argument("--schema", type=Path, required=True, help="its JSON Schema")
     parser.add_argument("--csv", type=Path, required=True, help="leaderboard.csv")
@@ -24,15 +24,12 @@ def main() -> None:
     arguments = parser.parse_args()
     manifest = load_manifest(arguments.manifest)
     runs = {str(path): parse(RunRecord, read_json(path), path) for path in arguments.runs}
-    replicates = {
-        run.model: primary_replicates(manifest, arguments.folds / run.model, run.tasks) for run in runs.values()
-    }
+    replicates = primary_replicates(manifest, arguments.replicates)
     board, aggregation = build_board(manifest, runs, replicates)
     write_json(arguments.aggregation, aggregation)
     write_text(arguments.csv, board_csv(board))
     write_json(arguments.schema, Board.model_json_schema())
     write_json(arguments.board, board.model_dump(mode="json"))
-    sys.stdout.write(board_text(board))
 
 
 if __name__ == "__main__":

@@ -12,12 +12,12 @@ def main() -> None:
     """Read the stress folds' metrics of every model and write one JSON report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
-    parser.add_argument("--models", nargs="+", required=True, help="names of the models")
-    parser.add_argument("--folds", type=Path, required=True, help="folder MODEL/TASK/PROTOCOL/VALUE/metrics.json")
+    files = "files MODEL/TASK/PROTOCOL/VALUE/metrics.json of the stress folds"
+    parser.add_argument("--metrics", type=Path, nargs="+", required=True, help=files)
     parser.add_argument("--out", type=Path, required=True, help="reports/stress.json")
     arguments = parser.parse_args()
     manifest = load_manifest(arguments.manifest)
-    write_json(arguments.out, stress_report(manifest, arguments.models, arguments.folds))
+    write_json(arguments.out, stress_report(manifest, arguments.metrics))
 
 
 if __name__ == "__main__":

@@ -15,14 +15,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
     parser.add_argument("--model-config", type=Path, required=True, help="config/models/NAME.yaml")
-    parser.add_argument("--folds", type=Path, required=True, help="folder TASK/PROTOCOL/VALUE/metrics.json")
+    files = "files MODEL/TASK/PROTOCOL/VALUE/metrics.json"
+    parser.add_argument("--metrics", type=Path, nargs="+", required=True, help=files)
     parser.add_argument("--eval-split", type=Split, required=True, help="DEV or HOLDOUT")
     parser.add_argument("--seed", type=int, required=True, help="the run's seed")
     parser.add_argument("--out", type=Path, required=True, help="the run record, JSON")
     arguments = parser.parse_args()
     config = load_model_config(arguments.model_config)
     manifest = load_manifest(arguments.manifest)
-    run = collect_run(manifest, config, arguments.folds, seed=arguments.seed, eval_split=arguments.eval_split)
+    run = collect_run(manifest, config, arguments.metrics, seed=arguments.seed, eval_split=arguments.eval_split)
     write_json(arguments.out, run.model_dump(mode="json"))
 
 

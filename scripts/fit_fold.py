@@ -20,24 +20,26 @@ def main() -> None:
     parser.add_argument("--task", required=True, help="a task of the release")
     parser.add_argument("--protocol", required=True, help="one of the task's protocols")
     parser.add_argument("--value", required=True, help="the held-out value")
-    parser.add_argument("--split-folder", type=Path, required=True, help="folder with train.parquet and eval.parquet")
-    parser.add_argument("--scenes", type=Path, required=True, help="folder TASK/SPLIT.index.parquet")
+    parser.add_argument("--train", type=Path, required=True, help="the fold's train scenes")
+    parser.add_argument("--eval", type=Path, required=True, help="the fold's eval scenes")
+    parser.add_argument("--train-index", type=Path, required=True, help="index of the task's TRAIN scenes")
+    parser.add_argument("--eval-index", type=Path, required=True, help="index of its evaluation scenes")
     parser.add_argument("--eval-split", type=Split, required=True, help="DEV or HOLDOUT")
     parser.add_argument("--embeddings", type=Path, required=True, help="the model's embeddings of the task")
-    parser.add_argument("--out", type=Path, required=True, help="folder for readout.safetensors, predictions.parquet")
+    parser.add_argument("--readout", type=Path, required=True, help="the fitted readout, safetensors")
+    parser.add_argument("--predictions", type=Path, required=True, help="its predictions, one row a scored scene")
     arguments = parser.parse_args()
     manifest = load_manifest(arguments.manifest)
     spec, task = manifest.spec(arguments.task), TaskID(arguments.task)
     protocol = task_protocols(spec, manifest.stress_regimes.get(task, ()))[arguments.protocol]
-    train, evaluation = (
-        read_assigned(manifest, task, split, arguments.scenes / task / f"{split}.index.parquet")
-        for split in (Split.TRAIN, arguments.eval_split)
-    )
-    fold = read_fold(arguments.split_folder, arguments.protocol, arguments.value)
+    train = read_assigned(manifest, task, Split.TRAIN, arguments.train_index)
+    evaluation = read_assigned(manifest, task, arguments.eval_split, arguments.eval_index)
+    fold = read_fold(arguments.train, arguments.eval, arguments.protocol, arguments.value)
     embeddings = Embeddings.read(arguments.embeddings)
     with threadpool_limits(1):
         fitted = fit_fold(spec, protocol, fold, (train, evaluation), embeddings)
-    write_fitted(arguments.out, fitted, manifest.data_release_hash, embeddings.provenance)
+    files = arguments.readout, arguments.predictions
+    write_fitted(*files, fitted, manifest.data_release_hash, embeddings.provenance)
 
 
 if __name__ == "__main__":

@@ -6,21 +6,20 @@ from pathlib import Path
 import rfgen
 from emma.files import run_script, write_json
 from emma.release import freeze, load_release_config, manifest_record
-from emma.tasks import Split
+from emma.tasks import Split, TaskID
 
 
 def main() -> None:
     """Check the scenes of every task against its TaskSpec and write the manifest with its hash."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--release-config", type=Path, required=True, help="config/releases/NAME.yaml")
-    parser.add_argument("--scenes", type=Path, required=True, help="folder TASK/SPLIT.index.parquet")
+    parser.add_argument("--indexes", type=Path, nargs="+", required=True, help="files TASK/SPLIT.index.parquet")
     parser.add_argument("--out", type=Path, required=True, help="the manifest, JSON")
     arguments = parser.parse_args()
     config = load_release_config(arguments.release_config)
-    paths = {
-        task: {split: arguments.scenes / task / f"{split}.index.parquet" for split in (Split.TRAIN, Split.DEV)}
-        for task in config.tasks
-    }
+    paths: dict[TaskID, dict[Split, Path]] = {}
+    for path in arguments.indexes:
+        paths.setdefault(TaskID(path.parent.name), {})[Split(path.name.partition(".")[0])] = path
     write_json(arguments.out, manifest_record(freeze(config, paths, rfgen.__version__, rfgen.source_digest())))
 
 

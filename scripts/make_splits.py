@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from emma.files import run_script
-from emma.protocols import task_protocols, write_fold
+from emma.protocols import task_protocols, write_side
 from emma.release import load_manifest, read_assigned
 from emma.tasks import Split, TaskID
 
@@ -14,21 +14,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
     parser.add_argument("--task", required=True, help="a task of the release")
-    parser.add_argument("--scenes", type=Path, required=True, help="folder TASK/SPLIT.index.parquet")
+    parser.add_argument("--train-index", type=Path, required=True, help="index of the task's TRAIN scenes")
+    parser.add_argument("--eval-index", type=Path, required=True, help="index of its evaluation scenes")
     parser.add_argument("--eval-split", type=Split, required=True, help="DEV or HOLDOUT")
     parser.add_argument("--seed", type=int, required=True, help="the run's seed, which draws enrolment sessions")
-    parser.add_argument("--out", type=Path, required=True, help="folder for PROTOCOL/VALUE/{train,eval}.parquet")
+    parser.add_argument("--out", type=Path, nargs="+", required=True, help="files PROTOCOL/VALUE/{train,eval}.parquet")
     arguments = parser.parse_args()
     manifest = load_manifest(arguments.manifest)
     spec, task = manifest.spec(arguments.task), TaskID(arguments.task)
-    train, evaluation = (
-        read_assigned(manifest, task, split, arguments.scenes / task / f"{split}.index.parquet")
-        for split in (Split.TRAIN, arguments.eval_split)
-    )
-    for name, protocol in task_protocols(spec, manifest.stress_regimes.get(task, ())).items():
-        for value in protocol.eval_values():
-            fold = protocol.fold(value, train, evaluation, arguments.seed)
-            write_fold(arguments.out / name / value, fold)
+    train = read_assigned(manifest, task, Split.TRAIN, arguments.train_index)
+    evaluation = read_assigned(manifest, task, arguments.eval_split, arguments.eval_index)
+    protocols = task_protocols(spec, manifest.stress_regimes.get(task, ()))
+    folds = {}
+    for path in arguments.out:
+        name, value = path.parts[-3:-1]
+        if (name, value) not in folds:
+            folds[name, value] = protocols[name].fold(value, train, evaluation, arguments.seed)
+        write_side(path, folds[name, value], path.stem)
 
 
 if __name__ == "__main__":

@@ -79,8 +79,14 @@ def fit_fold(
     return FittedFold(readout.tensors, pa.table(columns, schema=PREDICTION_SCHEMA), None)
 
 
-def write_fitted(folder: str | Path, fitted: FittedFold, data_release_hash: str, provenance: Mapping[str, Any]) -> None:
-    """Write ``readout.safetensors`` and ``predictions.parquet``, both or neither.
+def write_fitted(
+    readout_path: str | Path,
+    predictions_path: str | Path,
+    fitted: FittedFold,
+    data_release_hash: str,
+    provenance: Mapping[str, Any],
+) -> None:
+    """Write a fold's readout (safetensors) and predictions (Parquet), both or neither.
 
     The predictions carry the release, the model and the reason that the fold is undefined, if it is.
     """
@@ -88,13 +94,13 @@ def write_fitted(folder: str | Path, fitted: FittedFold, data_release_hash: str,
 
     metadata = {"data_release_hash": data_release_hash, "model_provenance": json.dumps(provenance, sort_keys=True)}
     metadata |= {} if fitted.undefined is None else {"undefined": fitted.undefined}
-    with atomic(Path(folder) / "readout.safetensors") as readout:
+    with atomic(readout_path) as readout:
         readout.write_bytes(save({name: np.ascontiguousarray(fitted.tensors[name]) for name in sorted(fitted.tensors)}))
-        write_table(Path(folder) / "predictions.parquet", fitted.predictions, metadata)
+        write_table(predictions_path, fitted.predictions, metadata)
 
 
-def read_fitted(folder: str | Path, data_release_hash: str) -> tuple[pa.Table, str | None, dict[str, Any]]:
-    """Read a fold's predictions.
+def read_fitted(path: str | Path, data_release_hash: str) -> tuple[pa.Table, str | None, dict[str, Any]]:
+    """Read a fold's predictions; ``readout.safetensors`` stands beside them.
 
     Returns:
         the predictions, the reason the fold is undefined or None, and what made them: content hashes of predictions
@@ -103,17 +109,17 @@ def read_fitted(folder: str | Path, data_release_hash: str) -> tuple[pa.Table, s
     Raises:
         InputError: broken file, repeated scene, or predictions made on another release.
     """
-    path = Path(folder) / "predictions.parquet"
     predictions = read_table(path, PREDICTION_SCHEMA)
     unique_ids(path, predictions["scene_id"])
     metadata = metadata_of(predictions)
     if metadata.get("data_release_hash") != data_release_hash:
         raise InputError(f"{path}: data_release_hash: expected {data_release_hash}, that of the release")
+    beside = Path(path).with_name("readout.safetensors")
     try:
-        readout = sha256((Path(folder) / "readout.safetensors").read_bytes())
+        readout = sha256(beside.read_bytes())
         provenance = json.loads(metadata["model_provenance"])
     except OSError as error:
-        raise InputError(f"{folder}/readout.safetensors: cannot be read ({error.strerror})") from None
+        raise InputError(f"{beside}: cannot be read ({error.strerror})") from None
     except (KeyError, ValueError):
         raise InputError(f"{path}: model_provenance: expected the model's provenance in the schema metadata") from None
     hashes = {"predictions": table_hash(predictions), "readout": readout}

@@ -5,6 +5,8 @@ The workflow's rules ask this module for names and digests; nothing here knows S
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,16 @@ _LIBRARIES = {
     "fit_fold": ("numpy", "scipy"),
     "score_task": ("numpy", "torchmetrics"),
 }
+
+
+def job_environment(root: str | Path) -> dict[str, str]:
+    """What every job's environment holds: this project's source first, this interpreter, one thread a library.
+
+    One thread a job gives the same bytes on any number of cores.
+    """
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    search = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return {"PYTHONPATH": str(Path(root) / "src"), "PATH": search, **threads}
 
 
 class Plan:

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -272,19 +273,17 @@ def fold_table(spec: TaskSpec, index: pa.Table, roles: np.ndarray) -> pa.Table:
     return table.sort_by("scene_id")
 
 
-def write_fold(folder: str | Path, fold: Fold) -> None:
-    """Write a fold's ``train.parquet`` and ``eval.parquet``, with the reason it is undefined, if it is."""
+def write_side(path: str | Path, fold: Fold, side: Literal["train", "eval"]) -> None:
+    """Write one side of a fold, with the fold's name and the reason it is undefined, if it is."""
     naming = {"protocol": fold.protocol, "value": fold.value}
     naming |= {} if fold.undefined is None else {"undefined": fold.undefined}
-    write_table(Path(folder) / "train.parquet", fold.train, naming)
-    write_table(Path(folder) / "eval.parquet", fold.eval, naming)
+    write_table(path, fold.train if side == "train" else fold.eval, naming)
 
 
-def read_fold(folder: str | Path, protocol: str, value: str) -> Fold:
-    """Read the fold that ``write_fold`` wrote; InputError on a broken file, SplitNotAvailable on another fold's."""
+def read_fold(train: str | Path, evaluation: str | Path, protocol: str, value: str) -> Fold:
+    """Read the sides that ``write_side`` wrote; InputError on a broken file, SplitNotAvailable on another fold's."""
     sides = {}
-    for side in ("train", "eval"):
-        path = Path(folder) / f"{side}.parquet"
+    for side, path in {"train": train, "eval": evaluation}.items():
         sides[side] = read_table(path, FOLD_SCHEMA)
         metadata = metadata_of(sides[side])
         if (metadata.get("protocol"), metadata.get("value")) != (protocol, value):

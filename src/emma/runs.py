@@ -12,7 +12,7 @@ from emma.board import RunRecord, ScoreRecord, TaskRecord, ValueRecord
 from emma.files import InputError, read_json
 from emma.manifest import HARNESS_VERSION, RunManifest, bundle_hash
 from emma.metrics import METRICS
-from emma.protocols import InDistribution, LeaveOneSNRRegimeOut, board_protocols, task_protocols
+from emma.protocols import InDistribution, LeaveOneSNRRegimeOut, OODProtocol, board_protocols, task_protocols
 from emma.release import DataReleaseManifest
 from emma.tasks import OODAxis, Split, TaskID, TaskSpec
 
@@ -117,28 +117,35 @@ def run_record(
     )
 
 
-def read_metrics(folder: Path, folds: Mapping[str, Sequence[str]], expected: Mapping[str, Any]) -> dict[str, dict]:
-    """Read ``PROTOCOL/VALUE/metrics.json`` of the given folds, by protocol and value.
+def read_metrics(paths: Sequence[Path], expected: Mapping[str, Any]) -> dict[TaskID, dict[str, dict[str, dict]]]:
+    """Read the metrics of one model's folds, by task, protocol and value as their folders say.
+
+    Args:
+        paths: files ``.../MODEL/TASK/PROTOCOL/VALUE/metrics.json``.
+        expected: fields that every file must have (release hash, seed, ...).
 
     Raises:
-        InputError: a file is missing, or a field of ``expected`` (release hash, seed, ...) differs.
+        InputError: a file is missing or stands in another fold's place, a field differs, or folds are of two models.
     """
-    records: dict[str, dict] = {}
-    for protocol, values in folds.items():
-        for value in values:
-            path = folder / protocol / value / "metrics.json"
-            record = read_json(path)
-            for key, wanted in (expected | {"protocol": protocol, "value": value}).items():
-                if not isinstance(record, dict) or record.get(key) != wanted:
-                    raise InputError(f"{path}: {key}: expected {wanted}")
-            records.setdefault(protocol, {})[value] = record
+    records: dict[TaskID, dict[str, dict[str, dict]]] = {}
+    provenance = None
+    for path in paths:
+        record = read_json(path)
+        place = dict(zip(("model", "task", "protocol", "value"), path.parts[-5:-1], strict=True))
+        for key, wanted in {**place, **expected}.items():
+            if not isinstance(record, dict) or record.get(key) != wanted:
+                raise InputError(f"{path}: {key}: expected {wanted}")
+        provenance = provenance or record["model_provenance"]
+        if record["model_provenance"] != provenance:
+            raise InputError(f"{path}: model_provenance: differs between folds, expected one model")
+        records.setdefault(TaskID(place["task"]), {}).setdefault(place["protocol"], {})[place["value"]] = record
     return records
 
 
 def collect_run(
-    manifest: DataReleaseManifest, config: ModelConfig, folder: Path, *, seed: int, eval_split: Split
+    manifest: DataReleaseManifest, config: ModelConfig, paths: Sequence[Path], *, seed: int, eval_split: Split
 ) -> RunRecord:
-    """Read the metrics of a model's folds (``folder/TASK/PROTOCOL/VALUE``) and make its run record.
+    """Read the metrics of a model's folds and make its run record.
 
     Raises:
         InputError: a fold is missing, or folds differ in release, seed, harness version or model.
@@ -149,39 +156,56 @@ def collect_run(
         "seed": seed,
         "harness_version": HARNESS_VERSION,
     }
+    found = read_metrics(paths, expected)
     results, hashes = {}, {}
     for task in (task for task in manifest.tasks if task in config.tasks):
-        folds = {name: protocol.eval_values() for name, protocol in board_protocols(manifest.tasks[task]).items()}
-        results[task] = read_metrics(folder / task.value, folds, expected)
+        results[task] = _complete(found, task, board_protocols(manifest.tasks[task]), config.name)
         hashes[task] = {
             name: {value: record["hashes"]["predictions"] for value, record in values.items()}
             for name, values in results[task].items()
         }
-        for values in results[task].values():
-            for record in values.values():
-                first = expected.setdefault("model_provenance", record["model_provenance"])
-                if record["model_provenance"] != first:
-                    raise InputError(f"{folder / task.value}: model_provenance: folds of two models, expected one")
     if not results:
         raise InputError(f"model {config.name}: tasks: none of the release's, expected at least one")
-    provenance = expected["model_provenance"]
+    provenance = _provenance(results)
     return run_record(manifest, config, provenance, results, hashes, seed=seed, eval_split=eval_split)
 
 
-def stress_report(manifest: DataReleaseManifest, models: Sequence[str], folder: Path) -> dict[str, Any]:
-    """``reports/stress.json``: scored tasks under leave-one-SNR-regime-out, by model; never in the OOD average."""
+def _complete(
+    found: Mapping[TaskID, TaskResults], task: TaskID, protocols: Mapping[str, OODProtocol], model: str
+) -> dict[str, dict[str, Any]]:
+    """The folds of the given protocols in their own order; InputError names one that is missing."""
+    wanted = {name: protocol.eval_values() for name, protocol in protocols.items()}
+    for name, values in wanted.items():
+        for value in values:
+            if value not in found.get(task, {}).get(name, {}):
+                raise InputError(f"model {model}: {task} {name} {value}: no metrics, expected every fold")
+    return {name: {value: dict(found[task][name][value]) for value in values} for name, values in wanted.items()}
+
+
+def _provenance(results: Mapping[TaskID, TaskResults]) -> dict[str, Any]:
+    """The model's provenance, which every fold carries."""
+    folds = next(iter(next(iter(results.values())).values()))
+    return next(iter(folds.values()))["model_provenance"]
+
+
+def stress_report(manifest: DataReleaseManifest, paths: Sequence[Path]) -> dict[str, Any]:
+    """``reports/stress.json``: scored tasks under leave-one-SNR-regime-out, by model; never in the OOD average.
+
+    Args:
+        manifest: the data release.
+        paths: files ``.../MODEL/TASK/PROTOCOL/VALUE/metrics.json`` of the stress folds of every model.
+    """
     name, axis = LeaveOneSNRRegimeOut.name, OODAxis.SNR_REGIME.value
     rows: dict[str, dict[str, Any]] = {}
-    for model in models:
+    for model in dict.fromkeys(path.parts[-5] for path in paths):
+        own = [path for path in paths if path.parts[-5] == model]
+        found = read_metrics(own, {"data_release_hash": manifest.data_release_hash})
         rows[model] = {}
-        for task, spec in manifest.tasks.items():
+        for task in found:
+            spec = manifest.tasks[task]
             protocols = task_protocols(spec, manifest.stress_regimes.get(task, ()))
-            if name not in protocols or name in board_protocols(spec) or not (folder / model / task.value).is_dir():
-                continue
-            expected = {"model": model, "data_release_hash": manifest.data_release_hash}
-            results = read_metrics(folder / model / task.value, {name: protocols[name].eval_values()}, expected)
-            first = next(iter(results[name].values()))
-            pretraining = first["model_provenance"]["pretraining"]
+            results = _complete(found, task, {name: protocols[name]}, model)
+            pretraining = _provenance({task: results})["pretraining"]
             fields = score_record(spec, spec.metric, name, axis, results[name], pretraining)
             rows[model][task.value] = _as_score(fields).model_dump(mode="json")
     caveats = [*manifest.caveats, "Stress scores are never part of the OOD average."]

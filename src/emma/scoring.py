@@ -178,16 +178,19 @@ def write_replicates(path: str | Path, replicates: Mapping[tuple[str, str, str],
     write_table(path, pa.table([*naming, lists], schema=REPLICATE_SCHEMA))
 
 
-def primary_replicates(
-    manifest: DataReleaseManifest, folder: Path, tasks: Iterable[TaskID]
-) -> dict[TaskID, dict[str, np.ndarray]]:
-    """Replicates ``[R]`` of the primary metric under the primary protocol, by task and held-out value."""
-    found: dict[TaskID, dict[str, np.ndarray]] = {}
-    for task in tasks:
-        spec = manifest.tasks[task]
-        path = folder / task.value / "score_replicates.parquet"
+def primary_replicates(manifest: DataReleaseManifest, paths: Iterable[Path]) -> dict[str, dict[TaskID, dict]]:
+    """Replicates ``[R]`` of the primary metric under the primary protocol, by model, task and held-out value.
+
+    Args:
+        manifest: the data release.
+        paths: files ``.../MODEL/TASK/score_replicates.parquet``.
+    """
+    found: dict[str, dict[TaskID, dict]] = {}
+    for path in paths:
+        model, task = path.parts[-3], TaskID(path.parts[-2])
+        spec = manifest.spec(task)
         wanted = {"protocol": primary_protocol(spec).name, "metric": spec.metric}
-        found[task] = {
+        found.setdefault(model, {})[task] = {
             row["value"]: np.array(row["replicates"])
             for row in read_table(path, REPLICATE_SCHEMA).to_pylist()
             if all(row[key] == value for key, value in wanted.items())

@@ -5,12 +5,9 @@ import sys
 sys.path.insert(0, f"{workflow.basedir}/src")
 
 from emma.files import InputError
-from emma.plan import Plan
+from emma.plan import Plan, job_environment
 
-# Jobs import this project's own source, and compute on one thread each: the same bytes on any number of cores.
-os.environ["PYTHONPATH"] = f"{workflow.basedir}/src"
-for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[threads] = "1"
+os.environ.update(job_environment(workflow.basedir))
 
 try:
     PLAN = Plan(config, workflow.basedir)
@@ -19,7 +16,6 @@ except InputError as error:
     sys.stderr.flush()
     os._exit(2)
 
-PYTHON = sys.executable
 RESULTS = PLAN.results
 SEED = PLAN.config.seed
 EVAL = PLAN.eval_split.value

@@ -11,13 +11,17 @@ for task in PLAN.tasks:
             input:
                 manifest=f"{RESULTS}/release/manifest.json",
                 predictions=[
-                    f"{RESULTS}/folds/{{model}}/{task}/{protocol}/{value}/{file}"
+                    f"{RESULTS}/folds/{{model}}/{task}/{protocol}/{value}/predictions.parquet"
                     for protocol, value in PLAN.folds(task, stress=stress)
                     + [PLAN.reference] * stress
-                    for file in ("predictions.parquet", "readout.safetensors")
+                ],
+                readouts=[
+                    f"{RESULTS}/folds/{{model}}/{task}/{protocol}/{value}/readout.safetensors"
+                    for protocol, value in PLAN.folds(task, stress=stress)
+                    + [PLAN.reference] * stress
                 ],
             output:
-                [
+                metrics=[
                     f"{RESULTS}/folds/{{model}}/{task}/{protocol}/{value}/metrics.json"
                     for protocol, value in PLAN.folds(task, stress=stress)
                 ],
@@ -29,13 +33,8 @@ for task in PLAN.tasks:
             params:
                 code=code("scripts/score_task.py"),
                 task=task.value,
-                folds=" ".join(
-                    "/".join(fold) for fold in PLAN.folds(task, stress=stress)
-                ),
-                reference=f"--reference {'/'.join(PLAN.reference)}" if stress else "",
-                folder=f"{RESULTS}/folds/{{model}}/{task}",
                 seed=SEED,
             shell:
-                "{PYTHON} scripts/score_task.py --manifest {input.manifest} --model {wildcards.model}"
-                " --task {params.task} --folder {params.folder} --folds {params.folds} {params.reference}"
+                "python scripts/score_task.py --manifest {input.manifest} --model {wildcards.model}"
+                " --task {params.task} --predictions {input.predictions} --metrics {output.metrics}"
                 " --seed {params.seed} --replicates {output.replicates} 2> {log}"

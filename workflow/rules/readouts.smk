@@ -4,10 +4,8 @@
 rule fit_fold:
     input:
         manifest=f"{RESULTS}/release/manifest.json",
-        indexes=expand(
-            f"{RESULTS}/scenes/{{{{task}}}}/{{split}}.index.parquet",
-            split=["TRAIN", EVAL],
-        ),
+        train_index=f"{RESULTS}/scenes/{{task}}/TRAIN.index.parquet",
+        eval_index=f"{RESULTS}/scenes/{{task}}/{EVAL}.index.parquet",
         train=f"{RESULTS}/splits/{{task}}/{{protocol}}/{{value}}/train.parquet",
         eval=f"{RESULTS}/splits/{{task}}/{{protocol}}/{{value}}/eval.parquet",
         embeddings=f"{RESULTS}/embeddings/{{model}}/{{task}}.parquet",
@@ -20,13 +18,12 @@ rule fit_fold:
         "../../envs/emma.yaml"
     params:
         code=code("scripts/fit_fold.py"),
-        scenes=f"{RESULTS}/scenes",
-        split=f"{RESULTS}/splits/{{task}}/{{protocol}}/{{value}}",
-        folder=f"{RESULTS}/folds/{{model}}/{{task}}/{{protocol}}/{{value}}",
+        eval_split=EVAL,
     shell:
-        "{PYTHON} scripts/fit_fold.py --manifest {input.manifest} --task {wildcards.task}"
-        " --protocol {wildcards.protocol} --value {wildcards.value} --split-folder {params.split}"
-        " --scenes {params.scenes} --eval-split {EVAL} --embeddings {input.embeddings} --out {params.folder} 2> {log}"
+        "python scripts/fit_fold.py --manifest {input.manifest} --task {wildcards.task}"
+        " --protocol {wildcards.protocol} --value {wildcards.value} --train {input.train} --eval {input.eval}"
+        " --train-index {input.train_index} --eval-index {input.eval_index} --eval-split {params.eval_split}"
+        " --embeddings {input.embeddings} --readout {output.readout} --predictions {output.predictions} 2> {log}"
 
 
 rule folds:

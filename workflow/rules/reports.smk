@@ -18,11 +18,11 @@ rule run_record:
     params:
         code=code("scripts/collect_run.py"),
         model=lambda wildcards: PLAN.model_text(wildcards.model),
-        folds=f"{RESULTS}/folds/{{model}}",
+        eval_split=EVAL,
         seed=SEED,
     shell:
-        "{PYTHON} scripts/collect_run.py --manifest {input.manifest} --model-config config/models/{wildcards.model}.yaml"
-        " --folds {params.folds} --eval-split {EVAL} --seed {params.seed} --out {output} 2> {log}"
+        "python scripts/collect_run.py --manifest {input.manifest} --model-config config/models/{wildcards.model}.yaml"
+        " --metrics {input.metrics} --eval-split {params.eval_split} --seed {params.seed} --out {output} 2> {log}"
 
 
 rule board:
@@ -45,9 +45,8 @@ rule board:
         "../../envs/emma.yaml"
     params:
         code=code("scripts/build_leaderboard.py"),
-        folds=f"{RESULTS}/folds",
     shell:
-        "{PYTHON} scripts/build_leaderboard.py --manifest {input.manifest} --runs {input.runs} --folds {params.folds}"
+        "python scripts/build_leaderboard.py --manifest {input.manifest} --runs {input.runs} --replicates {input.replicates}"
         " --board {output.board} --schema {output.schema} --csv {output.csv} --aggregation {output.aggregation} 2> {log}"
 
 
@@ -68,8 +67,6 @@ rule stress_report:
         "../../envs/emma.yaml"
     params:
         code=code("scripts/build_stress.py"),
-        models=" ".join(PLAN.models),
-        folds=f"{RESULTS}/folds",
     shell:
-        "{PYTHON} scripts/build_stress.py --manifest {input.manifest} --models {params.models} --folds {params.folds}"
+        "python scripts/build_stress.py --manifest {input.manifest} --metrics {input.metrics}"
         " --out {output} 2> {log}"

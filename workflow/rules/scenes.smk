@@ -11,8 +11,9 @@ rule channels:
     params:
         code=code("scripts/make_channels.py"),
         recipe=PLAN.recipe_text(),
+        release=RELEASE,
     shell:
-        "{PYTHON} scripts/make_channels.py --release-config {RELEASE} --split {wildcards.split} --out {output} 2> {log}"
+        "python scripts/make_channels.py --release-config {params.release} --split {wildcards.split} --out {output} 2> {log}"
 
 
 rule scenes:
@@ -28,8 +29,9 @@ rule scenes:
     params:
         code=code("scripts/make_scenes.py"),
         recipe=PLAN.recipe_text(),
+        release=RELEASE,
     shell:
-        "{PYTHON} scripts/make_scenes.py --release-config {RELEASE} --task {wildcards.task} --split {wildcards.split}"
+        "python scripts/make_scenes.py --release-config {params.release} --task {wildcards.task} --split {wildcards.split}"
         " --channels {input} --out {output.scenes} --index {output.index} 2> {log}"
 
 
@@ -49,6 +51,6 @@ rule release_manifest:
     params:
         code=code("scripts/freeze_release.py", "rfgen.scenes", "rfgen.channels"),
         scoring=PLAN.scoring_text(),
-        scenes=f"{RESULTS}/scenes",
+        release=RELEASE,
     shell:
-        "{PYTHON} scripts/freeze_release.py --release-config {RELEASE} --scenes {params.scenes} --out {output} 2> {log}"
+        "python scripts/freeze_release.py --release-config {params.release} --indexes {input} --out {output} 2> {log}"

@@ -7,10 +7,8 @@ for task in PLAN.tasks:
             f"splits_{task.replace('-', '_')}"
         input:
             manifest=f"{RESULTS}/release/manifest.json",
-            indexes=expand(
-                f"{RESULTS}/scenes/{task}/{{split}}.index.parquet",
-                split=["TRAIN", EVAL],
-            ),
+            train=f"{RESULTS}/scenes/{task}/TRAIN.index.parquet",
+            eval=f"{RESULTS}/scenes/{task}/{EVAL}.index.parquet",
         output:
             [
                 f"{RESULTS}/splits/{task}/{protocol}/{value}/{side}.parquet"
@@ -24,9 +22,8 @@ for task in PLAN.tasks:
         params:
             code=code("scripts/make_splits.py"),
             task=task.value,
-            scenes=f"{RESULTS}/scenes",
-            folder=f"{RESULTS}/splits/{task}",
+            eval_split=EVAL,
             seed=SEED,
         shell:
-            "{PYTHON} scripts/make_splits.py --manifest {input.manifest} --task {params.task} --scenes {params.scenes}"
-            " --eval-split {EVAL} --seed {params.seed} --out {params.folder} 2> {log}"
+            "python scripts/make_splits.py --manifest {input.manifest} --task {params.task} --train-index {input.train}"
+            " --eval-index {input.eval} --eval-split {params.eval_split} --seed {params.seed} --out {output} 2> {log}"
