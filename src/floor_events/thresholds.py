@@ -56,4 +56,5 @@ def average_precision(scores: np.ndarray, positive: np.ndarray) -> float | None:
     step_end = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]), len(ranked) - 1)
     found = np.cumsum(positive[order])[step_end]
     gained = np.diff(found, prepend=0)
-    return float(np.dot(gained / total, found / (step_end + 1)))
+    # A plain sum: a BLAS dot product may round differently from one machine, or thread count, to another.
+    return float(np.sum(gained / total * (found / (step_end + 1))))

@@ -53,6 +53,8 @@ def test_a_rate_over_nothing_is_undefined():
     assert rate(1, 4) == 0.25
 
 
-@pytest.mark.parametrize(("seconds", "frames"), [(2.0, 10), (0.6, 3), (0.59, 2), (0.0, 0), (1.4, 7), (0.2, 1)])
+@pytest.mark.parametrize(
+    ("seconds", "frames"), [(sum([0.1] * 8), 4), (2.0, 10), (0.6, 3), (0.59, 2), (0.0, 0), (1.4, 7), (0.2, 1)]
+)
 def test_pause_frames(seconds, frames):
     assert pause_frames(seconds) == frames

@@ -95,6 +95,7 @@ def test_raising_the_threshold_never_raises_a_rate(session, timing, values):
 
 
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=30), st.floats(0.01, 1))
+@settings(deadline=None)
 def test_the_threshold_is_the_largest_that_reaches_the_recall(raw, recall):
     scores = np.array(raw) / 20
     found = select_threshold(scores, recall)
@@ -104,6 +105,7 @@ def test_the_threshold_is_the_largest_that_reaches_the_recall(raw, recall):
 
 
 @given(st.lists(st.tuples(st.integers(0, 10), st.booleans()), min_size=1, max_size=30), st.randoms())
+@settings(deadline=None)
 def test_average_precision_does_not_depend_on_the_order(pairs, random):
     shuffled = random.sample(pairs, len(pairs))
     values = [
