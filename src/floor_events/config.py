@@ -46,10 +46,9 @@ _KEYS: dict[str, tuple[object, object]] = {
 
 @dataclass(frozen=True)
 class Conversion:
-    """One call of the converter: a raw run's `part` (evaluation or calibration) of `sessions`, under `folder`."""
+    """One call of the converter, for one raw run's evaluation or calibration sessions: its rule's name and files."""
 
-    run: str
-    part: str
+    rule: str
     folder: str
     options: list[str]
     inputs: list[str]
@@ -142,18 +141,17 @@ def _plan(values: Mapping[str, object], kinds: Mapping[str, str], folder: str) -
     target_root = values["target_root"]
     targets = [f"{target_root}/{name}.npy" for sessions in parts.values() for name in sessions]
     conversions, roots, inputs = [], {}, list(targets)
-    for run in values["runs"]:
+    for number, run in enumerate(values["runs"]):
         for part, sessions in parts.items():
             source = run["path"] if part == EVALUATION else run.get("calibration_path") or run["path"]
             root = f"{folder}/converted/{run['name']}/{part}" if kinds[run["name"]] == EGOSPEAK_RAW else source
             arrays = [f"{root}/{kind}/{name}.npy" for kind in ("pred", "valid") for name in sessions]
             if kinds[run["name"]] == EGOSPEAK_RAW:
                 options = ["--prediction-root", source, "--target-root", target_root, "--output-dir", root]
+                rule = f"floor_convert_{number}_{part}"
                 used = [f"{place}/{name}.npy" for place in (source, target_root) for name in sessions]
                 outputs = [f"{root}/conversion.json", *arrays]
-                conversions.append(
-                    Conversion(run["name"], part, root, [*options, "--sessions", *sessions], used, outputs)
-                )
+                conversions.append(Conversion(rule, root, [*options, "--sessions", *sessions], used, outputs))
             roots[run["name"], part] = root
             inputs += arrays
     options = ["--target-root", target_root]

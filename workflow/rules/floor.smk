@@ -1,10 +1,11 @@
 # EasyCom floor events: configured runs and sessions -> converted arrays -> results/floor_events/summary.json and
-# its tables. Off unless config `floor_events: enabled: true`; no EasyCom data ships. Uses RESULTS, PYTHON and code().
+# its tables. Off unless config `floor_events: enabled: true`; no EasyCom data ships. Uses RESULTS and code().
 import shlex
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(str(workflow.current_basedir)).parents[1] / "src"))
+
 from floor_events.config import plan as floor_plan
 from floor_events.protocol import FloorEventError
 
@@ -16,20 +17,24 @@ except FloorEventError as error:
 
 FLOOR_TARGETS = FLOOR.outputs if FLOOR else []
 
-for number, floor_conversion in enumerate(FLOOR.conversions if FLOOR else []):
+for conversion in FLOOR.conversions if FLOOR else []:
 
     rule:
         name:
-            f"floor_convert_{number}"
+            conversion.rule
         input:
-            floor_conversion.inputs,
+            conversion.inputs,
         output:
-            floor_conversion.outputs,
+            conversion.outputs,
+        log:
+            f"{RESULTS}/logs/floor_events/{conversion.rule}.log",
+        conda:
+            "../../envs/emma.yaml"
         params:
-            options=shlex.join(floor_conversion.options),
+            options=shlex.join(conversion.options),
             code=code("scripts/prepare_egospeak_floor_eval.py"),
         shell:
-            "{PYTHON} scripts/prepare_egospeak_floor_eval.py {params.options}"
+            "python scripts/prepare_egospeak_floor_eval.py {params.options} > {log} 2>&1"
 
 
 if FLOOR:
@@ -40,12 +45,17 @@ if FLOOR:
         output:
             FLOOR.outputs,
             text=f"{RESULTS}/floor_events/summary.txt",
+        log:
+            f"{RESULTS}/logs/floor_events/floor_evaluate.log",
+        conda:
+            "../../envs/emma.yaml"
         params:
             options=shlex.join(FLOOR.options),
             code=code("scripts/evaluate_floor_state_changes.py"),
         shell:
-            "{PYTHON} scripts/evaluate_floor_state_changes.py {params.options} > {output.text}"
+            "python scripts/evaluate_floor_state_changes.py {params.options} > {output.text} 2> {log}"
 
     rule floor_events:
         input:
             FLOOR_TARGETS,
+        localrule: True

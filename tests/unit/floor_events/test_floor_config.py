@@ -1,9 +1,11 @@
 """The configuration section: what it stands for, and each way to get it wrong."""
 
+import os
 import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -107,10 +109,10 @@ def test_an_unknown_key_is_refused_when_off_and_a_list_is_no_section():
 
 
 SNAKEFILE = """
-import hashlib, sys
+import hashlib
 from pathlib import Path
 configfile: "config.yaml"
-RESULTS, PYTHON = "results", sys.executable
+RESULTS = "results"
 def code(script):
     return hashlib.sha256(Path(script).read_bytes()).hexdigest()
 include: "workflow/rules/floor.smk"
@@ -136,14 +138,19 @@ def test_the_rules(tmp_path, tools):
     shutil.copytree(tools.ROOT / "src" / "floor_events", tmp_path / "src" / "floor_events")
     (tmp_path / "workflow" / "rules").mkdir(parents=True)
     shutil.copy(tools.ROOT / "workflow" / "rules" / "floor.smk", tmp_path / "workflow" / "rules")
+    (tmp_path / "envs").mkdir()
+    (tmp_path / "envs" / "emma.yaml").write_text("dependencies: []\n")
     (tmp_path / "Snakefile").write_text(SNAKEFILE)
     (tmp_path / "config.yaml").write_text(CONFIG)
     write_files(synthetic_files(tmp_path / "study", 300, 0))
 
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path}
+
     def snakemake(*arguments):
         return subprocess.run(
             [sys.executable, "-m", "snakemake", "--cores", "1", *arguments],
-            cwd=tmp_path, capture_output=True, text=True, check=False,
+            cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
 
     ended = snakemake()
