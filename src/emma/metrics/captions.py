@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -137,45 +138,50 @@ class _Consensus:
     def __init__(self, texts: Sequence[str], references: Sequence[Sequence[str]]) -> None:
         from scipy import sparse
 
-        candidates = [_ngrams(tokenize(text)) for text in texts]
-        grams = [[_ngrams(tokenize(reference)) for reference in refs] for refs in references]
-        documents: dict[tuple, list[int]] = {}
-        for i, refs in enumerate(grams):
-            for gram in set().union(*refs):
-                documents.setdefault(gram, []).append(i)
-        # n-grams that stand in the same reference sets have one idf in every resample: they share a column.
-        columns: dict[tuple, int] = {(): 0}
-        column = {gram: columns.setdefault(tuple(where), len(columns)) for gram, where in documents.items()}
+        n, lists = len(texts), [len(refs) for refs in references]
+        self.owner = np.repeat(np.arange(n), lists)
+        sentences = [tokenize(text) for text in (*texts, *(text for refs in references for text in refs))]
+        counts = [_ngrams(tokens) for tokens in sentences]
+        ids: dict[tuple, int] = {}
+        grams = np.array([ids.setdefault(gram, len(ids)) for count in counts for gram in count], np.int64)
+        times = np.array([value for count in counts for value in count.values()], np.float64)
+        sentence = np.repeat(np.arange(len(counts)), [len(count) for count in counts])
+        order = np.array([len(gram) - 1 for gram in ids], np.int64)
 
-        def matrix(vectors: list[Counter]) -> Any:
-            entries = [
-                (4 * row + len(gram) - 1, column.get(gram, 0), value)
-                for row, vector in enumerate(vectors)
-                for gram, value in vector.items()
-            ]
-            rows, cols, values = np.array(entries, np.float64).reshape(-1, 3).T
-            shape = (4 * len(vectors), len(columns))
-            return sparse.csr_array((values, (rows.astype(np.int64), cols.astype(np.int64))), shape=shape)
+        # Reference sets that hold each n-gram. Those that stand in the same sets have one idf in every resample: they
+        # share a column, and those in none the first.
+        of_text, of_reference = sentence < n, sentence >= n
+        document = self.owner[sentence[of_reference] - n]
+        held, holder = np.divmod(np.unique(grams[of_reference] * n + document), n)
+        bounds = np.searchsorted(held, np.arange(len(ids) + 1)).tolist()
+        columns = {b"": 0}
+        sets = (holder[start:stop].tobytes() for start, stop in pairwise(bounds))
+        column = np.array([columns.setdefault(documents, len(columns)) for documents in sets], np.int64)
+        first = np.isin(held, np.unique(column, return_index=True)[1])
 
-        def squares(vector: Counter) -> Counter:
-            return Counter({gram: times * times for gram, times in vector.items()})
+        def matrix(values: np.ndarray, rows: np.ndarray, cols: np.ndarray, n_rows: int) -> Any:
+            return sparse.csr_array((values, (rows, cols)), shape=(n_rows, len(columns)))
 
-        flat = [(i, reference) for i, refs in enumerate(grams) for reference in refs]
-        self.owner = np.array([i for i, _ in flat])
-        self.candidate_norms = matrix([squares(candidate) for candidate in candidates])
-        self.reference_norms = matrix([squares(reference) for _, reference in flat])
-        clipped = [(candidates[i] & reference, reference) for i, reference in flat]
-        self.products = matrix(
-            [Counter({gram: times * ref[gram] for gram, times in common.items()}) for common, ref in clipped]
+        self.holds = matrix(np.ones(first.sum()), holder[first], column[held[first]], n).T.tocsr()
+        rows, cols = 4 * sentence + order[grams], column[grams]
+        self.candidate_norms = matrix(times[of_text] ** 2, rows[of_text], cols[of_text], 4 * n)
+        rows, cols = rows[of_reference] - 4 * n, cols[of_reference]
+        self.reference_norms = matrix(times[of_reference] ** 2, rows, cols, 4 * len(self.owner))
+        # The same n-gram in the text, looked up by text and n-gram.
+        keys = sentence[of_text] * len(ids) + grams[of_text]
+        sorting = np.argsort(keys)
+        wanted = document * len(ids) + grams[of_reference]
+        found = np.append(sorting, 0)[np.searchsorted(keys, wanted, sorter=sorting)]
+        matched = np.append(keys, -1)[found] == wanted
+        clipped = (
+            np.minimum(times[of_text][found[matched]], times[of_reference][matched]) * times[of_reference][matched]
         )
-        lengths = [sum(times for gram, times in vector.items() if len(gram) == 1) for vector in candidates]
-        wanted = [sum(times for gram, times in vector.items() if len(gram) == 1) for _, vector in flat]
-        apart = np.array(lengths)[self.owner] - np.array(wanted)
+        self.products = matrix(clipped, rows[matched], cols[matched], 4 * len(self.owner))
+
+        length = np.array([len(tokens) for tokens in sentences])
+        apart = length[self.owner] - length[n:]
         # Ten times the mean over four orders and over the sample's references.
-        self.factor = 10.0 / 4 * np.exp(-np.square(apart) / (2 * 6.0**2)) / np.bincount(self.owner)[self.owner]
-        holds = [(c, i) for where, c in columns.items() for i in where]
-        rows, cols = np.array(holds, np.int64).reshape(-1, 2).T
-        self.holds = sparse.csr_array((np.ones(len(rows)), (rows, cols)), shape=(len(columns), len(texts)))
+        self.factor = 10.0 / 4 * np.exp(-np.square(apart) / (2 * 6.0**2)) / np.repeat(lists, lists)
 
     def scores(self, weights: np.ndarray) -> np.ndarray:
         """Return the mean score of each resample ``[R]``, NaN for fewer than two documents."""

@@ -215,6 +215,17 @@ def test_cider(seed):
     assert METRICS["CIDER"](preds, target) == pytest.approx(total / n_docs, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.parametrize("name", ["Bleu", "CIDER"])
+def test_nothing_said_or_nothing_to_say_scores_zero(name):
+    for preds, target in (
+        (["", ""], [["a tone"], ["noise"]]),
+        (["a tone", "noise"], [["", ""], [""]]),
+        ([""] * 2, [[""]] * 2),
+    ):
+        assert METRICS[name](preds, target) == 0.0
+        assert METRICS[name].resampled(preds, target, np.array([[1, 1], [2, 0]])).tolist() == [0.0, 0.0]
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_meteor_of_words_without_stems_or_synonyms(seed):
     # Numbers have neither, each stands once, so that the alignment is the only one and counts by hand.
