@@ -6,10 +6,12 @@ from pathlib import Path
 from emma.files import run_script, write_json
 from emma.release import load_manifest
 from emma.runs import stress_report
+from emma.tables import without_pandas
 
 
 def main() -> None:
     """Read the stress folds' metrics of every model and write one JSON report."""
+    without_pandas()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
     files = "files MODEL/TASK/PROTOCOL/VALUE/metrics.json of the stress folds"

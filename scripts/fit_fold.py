@@ -10,11 +10,13 @@ from emma.files import run_script
 from emma.folds import fit_fold, write_fitted
 from emma.protocols import read_fold, task_protocols
 from emma.release import load_manifest, read_assigned
+from emma.tables import without_pandas
 from emma.tasks import Split, TaskID
 
 
 def main() -> None:
     """Fit one fold and write its readout and predictions, both or neither."""
+    without_pandas()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
     parser.add_argument("--task", required=True, help="a task of the release")

@@ -6,11 +6,13 @@ from pathlib import Path
 import rfgen
 from emma.files import run_script, write_json
 from emma.release import freeze, load_release_config, manifest_record
+from emma.tables import without_pandas
 from emma.tasks import Split, TaskID
 
 
 def main() -> None:
     """Check the scenes of every task against its TaskSpec and write the manifest with its hash."""
+    without_pandas()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--release-config", type=Path, required=True, help="config/releases/NAME.yaml")
     parser.add_argument("--indexes", type=Path, nargs="+", required=True, help="files TASK/SPLIT.index.parquet")

@@ -7,13 +7,14 @@ from pathlib import Path
 from emma.files import InputError, parse, run_script
 from emma.release import load_release_config, split_seed
 from emma.scenes import write_scenes
-from emma.tables import open_parquet
+from emma.tables import open_parquet, without_pandas
 from rfgen.recipe import Recipe
 from rfgen.scenes import generate
 
 
 def main() -> None:
     """Generate scenes and write them with their content hashes."""
+    without_pandas()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--release-config", type=Path, required=True, help="config/releases/NAME.yaml")
     parser.add_argument("--task", required=True, help="a task of the release, such as E-LOC-AOA")

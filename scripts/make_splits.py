@@ -6,11 +6,13 @@ from pathlib import Path
 from emma.files import run_script
 from emma.protocols import task_protocols, write_side
 from emma.release import load_manifest, read_assigned
+from emma.tables import without_pandas
 from emma.tasks import Split, TaskID
 
 
 def main() -> None:
     """Build each fold from the frozen indexes and write its two tables."""
+    without_pandas()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
     parser.add_argument("--task", required=True, help="a task of the release")

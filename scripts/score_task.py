@@ -7,11 +7,13 @@ from emma.files import run_script, write_json
 from emma.folds import read_fitted
 from emma.release import load_manifest
 from emma.scoring import fold_metrics, score_task, write_replicates
+from emma.tables import without_pandas
 from emma.tasks import TaskID
 
 
 def main() -> None:
     """Read every fold's predictions, score them, write the metrics."""
+    without_pandas()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
     parser.add_argument("--model", required=True, help="the model's name")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +13,21 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from emma.files import InputError, atomic
+
+
+def without_pandas() -> None:
+    """Keep pyarrow from importing pandas, for a program that has no use for it.
+
+    pyarrow imports pandas, where it is installed, at its first conversion of a Python or numpy value: half a second
+    that a job of one second pays for nothing. It tries once; here it tries while there is no pandas to be found. Call
+    this in a program, before any conversion, never in a library.
+    """
+    if "pandas" in sys.modules:
+        return
+    sys.modules["pandas"] = None
+    with contextlib.suppress(AttributeError, ImportError):
+        pa.scalar(0)
+    del sys.modules["pandas"]
 
 
 def open_parquet(path: str | Path) -> pq.ParquetFile:
