@@ -14,6 +14,7 @@ include: "workflow/rules/embeddings.smk"
 include: "workflow/rules/readouts.smk"
 include: "workflow/rules/metrics.smk"
 include: "workflow/rules/reports.smk"
+include: "workflow/rules/floor.smk"
 
 
 rule leaderboard:
@@ -28,4 +29,5 @@ rule all:
         f"{RESULTS}/leaderboard.json",
         f"{RESULTS}/reports/stress.json",
         rules.folds.input,
+        FLOOR_TARGETS,
     localrule: True

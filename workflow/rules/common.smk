@@ -9,12 +9,18 @@ from emma.plan import Plan, job_environment
 
 os.environ.update(job_environment(workflow.basedir))
 
-try:
-    PLAN = Plan(config, workflow.basedir)
-except InputError as error:
+
+def refuse(error):
+    """Say in one line what is wrong with the configuration, and end with status 2 before anything is planned."""
     sys.stderr.write(f"{error}\n")
     sys.stderr.flush()
     os._exit(2)
+
+
+try:
+    PLAN = Plan(config, workflow.basedir)
+except InputError as error:
+    refuse(error)
 
 RESULTS = PLAN.results
 SEED = PLAN.config.seed

@@ -1,10 +1,6 @@
 # EasyCom floor events: configured runs and sessions -> converted arrays -> results/floor_events/summary.json and
-# its tables. Off unless config `floor_events: enabled: true`; no EasyCom data ships. Uses RESULTS and code().
+# its tables. Off unless config `floor_events: enabled: true`; no EasyCom data ships. Uses RESULTS, code() and refuse().
 import shlex
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(str(workflow.current_basedir)).parents[1] / "src"))
 
 from floor_events.config import plan as floor_plan
 from floor_events.protocol import FloorEventError
@@ -12,8 +8,7 @@ from floor_events.protocol import FloorEventError
 try:
     FLOOR = floor_plan(config.get("floor_events"), RESULTS)
 except FloorEventError as error:
-    print(error, file=sys.stderr)
-    sys.exit(2)
+    refuse(error)
 
 FLOOR_TARGETS = FLOOR.outputs if FLOOR else []
 
