@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import glob
 import json
 import os
 import sys
@@ -25,11 +27,16 @@ class InputError(ValueError):
 def atomic(path: str | Path) -> Iterator[Path]:
     """Yield a temporary path beside ``path``; rename it to ``path`` on success, remove it on any failure.
 
-    The name starts with ``.tmp-`` and is in the same folder, so that the rename never crosses a file system.
+    The name is ``.tmp-``, that of ``path``, and eight characters of chance, in the same folder, so that the rename
+    never crosses a file system. A writer that was killed leaves its file behind: the next writer of ``path`` removes
+    it. Should the former still live, its rename fails, and no half-written file takes the final name.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=".tmp-", suffix=path.suffix, dir=path.parent)
+    prefix = f".tmp-{path.name}-"
+    for left_behind in path.parent.glob(glob.escape(prefix) + "?" * 8):
+        left_behind.unlink(missing_ok=True)
+    handle, name = tempfile.mkstemp(prefix=prefix, dir=path.parent)
     os.close(handle)
     temporary = Path(name)
     temporary.chmod(0o644)
@@ -38,6 +45,25 @@ def atomic(path: str | Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def hold_alone(path: str | Path) -> bool:
+    """Hold ``path`` until this process ends; True if no other living process holds it at this moment.
+
+    A shared lock that the system drops with the process, however that ends. False where files cannot be locked.
+    """
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            alone = True
+        except BlockingIOError:
+            alone = False
+        fcntl.flock(handle, fcntl.LOCK_SH)
+    except OSError:
+        return False
+    return alone
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -85,6 +111,8 @@ class _StrictLoader(yaml.SafeLoader):
             if key_node.tag == "tag:yaml.org,2002:merge":
                 continue
             key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is not text", key_node.start_mark)
             if key in seen:
                 raise yaml.constructor.ConstructorError(None, None, f"key {key!r} written twice", key_node.start_mark)
             seen.add(key)
@@ -92,9 +120,12 @@ class _StrictLoader(yaml.SafeLoader):
 
 
 def parse(model: type[M], value: Any, source: str | Path) -> M:
-    """Validate ``value`` by a pydantic model; InputError names ``source``, the first bad key and the expectation."""
+    """Validate ``value`` by a pydantic model; InputError names ``source``, the first bad key and the expectation.
+
+    Types are those of JSON, strictly: neither ``"64"`` nor ``true`` is a number.
+    """
     try:
-        return model.model_validate(value)
+        return model.model_validate_json(json.dumps(value, default=str), strict=True)
     except pydantic.ValidationError as error:
         first, *others = error.errors(include_url=False)
         key = ".".join(str(part) for part in first["loc"]) or "(top level)"
