@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -117,7 +117,10 @@ def holdout_seed(config: ReleaseConfig | DataReleaseManifest) -> str:
         except (OSError, UnicodeDecodeError):
             raise InputError("EMMA_HOLDOUT_SEED_FILE: cannot be read, expected a text file with the seed") from None
     if not seed:
-        raise InputError("eval_split: HOLDOUT needs its secret seed in EMMA_HOLDOUT_SEED or EMMA_HOLDOUT_SEED_FILE")
+        raise InputError(
+            "config/config.yaml: eval_split: HOLDOUT expects its secret seed in EMMA_HOLDOUT_SEED"
+            " or in the file that EMMA_HOLDOUT_SEED_FILE names"
+        )
     if config.holdout is None:
         raise InputError(f"release {config.release}: holdout: no commitment, expected one for a HOLDOUT run")
     if sha256(seed.encode()) != config.holdout.seed_sha256:
@@ -140,6 +143,35 @@ def load_manifest(path: str | Path) -> DataReleaseManifest:
     if stated != manifest.data_release_hash:
         raise InputError(f"{path}: data_release_hash: expected {manifest.data_release_hash}, the hash of the content")
     return manifest
+
+
+def check_declared(
+    config: ReleaseConfig, values: Mapping[str, Mapping[str, Sequence[str]]], source: str | Path
+) -> None:
+    """Refuse a release that scores a task or value of which its recipe makes no scene.
+
+    Args:
+        config: the release's configuration.
+        values: for each task of the recipe, the values that its scenes can have in each column.
+        source: what to call the configuration in an error.
+
+    Raises:
+        InputError: names the key, and what the recipe has in its place.
+    """
+    for task, spec in config.tasks.items():
+        if task not in values:
+            raise InputError(f"{source}: tasks.{task}: no such task in the recipe, expected one of {', '.join(values)}")
+        declared = [
+            (f"tasks.{task}.held_out", spec.ood_axis.value, spec.held_out),
+            (f"tasks.{task}.layered_band", OODAxis.FREQUENCY_BAND.value, spec.layered_band),
+            (f"stress_regimes.{task}", OODAxis.SNR_REGIME.value, config.stress_regimes.get(task, ())),
+        ]
+        for key, column, wanted in declared:
+            made = values[task][column]
+            for value in wanted:
+                if value not in made:
+                    known = ", ".join(made) or "none"
+                    raise InputError(f"{source}: {key}: no scene of {value} in the recipe, expected among {known}")
 
 
 def manifest_record(manifest: DataReleaseManifest) -> dict[str, Any]:

@@ -316,6 +316,21 @@ class Recipe(Model):
         """Bands of a task's scenes in a split."""
         return (self.pretrain.band,) if split == "PRETRAIN" else self.tasks[task].bands
 
+    def values_of(self, task: str) -> dict[str, tuple[str, ...]]:
+        """Values that a task's TRAIN, DEV and HOLDOUT scenes can have, by the scene column of each axis."""
+        own = self.tasks[task]
+        if isinstance(own, Modulation):
+            regimes = tuple(own.regimes_db)
+        else:
+            low, high = own.snr_db
+            regimes = tuple(name for name, (start, stop) in self.snr_regimes_db.items() if start <= high and low < stop)
+        return {
+            "environment": tuple(getattr(own, "environments", ())),
+            "device": tuple(getattr(own, "units", ())),
+            "frequency_band": own.bands,
+            "snr_regime": regimes,
+        }
+
     def snr_regime(self, snr_db: np.ndarray) -> list[str]:
         """Names of the regimes that SNRs [dB] fall in, each `low <= snr < high` (the last one closed)."""
         names = sorted(self.snr_regimes_db, key=lambda name: self.snr_regimes_db[name])

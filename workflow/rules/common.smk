@@ -1,11 +1,14 @@
 # The plan of the run, and the few names that every rule uses. Logic lives in src/emma/plan.py.
 import os
 import sys
+from pathlib import Path
 
 sys.path.insert(0, f"{workflow.basedir}/src")
 
-from emma.files import InputError
+from emma.files import InputError, hold_alone, parse as validated
 from emma.plan import Plan, job_environment
+from emma.release import check_declared
+from rfgen.recipe import Recipe
 
 os.environ.update(job_environment(workflow.basedir))
 
@@ -19,8 +22,19 @@ def refuse(error):
 
 try:
     PLAN = Plan(config, workflow.basedir)
+    recipe = validated(Recipe, PLAN.release.rfgen, f"{PLAN.release_path}: rfgen")
+    check_declared(
+        PLAN.release,
+        {task: recipe.values_of(task) for task in recipe.tasks},
+        PLAN.release_path,
+    )
 except InputError as error:
     refuse(error)
+
+# A run that was killed leaves Snakemake's locks behind; while no other run lives, they bind nobody.
+if hold_alone(".snakemake/alive"):
+    for lock in Path(".snakemake/locks").glob("*.lock"):
+        lock.unlink(missing_ok=True)
 
 RESULTS = PLAN.results
 SEED = PLAN.config.seed
