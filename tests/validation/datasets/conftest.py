@@ -20,23 +20,24 @@ def mapping(name: str) -> dict:
 
 
 class Bench:
-    """A recipe with its ray tables and scenes, each made when first asked for."""
+    """A release's recipe and seed with its ray tables and scenes, each made when first asked for."""
 
-    def __init__(self, recipe: Recipe) -> None:
-        self.recipe = recipe
+    def __init__(self, name: str) -> None:
+        self.recipe = Recipe.from_mapping(mapping(name))
+        self.seed = yaml.safe_load((RELEASES / f"{name}.yaml").read_text())["seed"]
         self._tables: dict[str, pa.Table] = {}
         self._scenes: dict[tuple, tuple[np.ndarray, dict]] = {}
 
     def rays(self, split: str) -> pa.Table:
         if split not in self._tables:
-            self._tables[split] = channels.split_table(self.recipe, split, 0)
+            self._tables[split] = channels.split_table(self.recipe, split, self.seed)
         return self._tables[split]
 
     def scenes(self, task: str, split: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """All IQ and metadata columns of a task and split."""
         if (task, split) not in self._scenes:
             rays = self.rays(split) if "environments" in type(self.recipe.tasks[task]).model_fields else None
-            chunks = list(scenes.generate(self.recipe, task, split, rays, 0))
+            chunks = list(scenes.generate(self.recipe, task, split, rays, self.seed))
             columns = {
                 name: np.concatenate([np.asarray(c.metadata[name]) for c in chunks]) for name in chunks[0].metadata
             }
@@ -56,12 +57,12 @@ def releases() -> Path:
 
 @pytest.fixture(scope="session")
 def v01() -> Bench:
-    return Bench(Recipe.from_mapping(mapping("v0.1")))
+    return Bench("v0.1")
 
 
 @pytest.fixture(scope="session")
 def tiny() -> Bench:
-    return Bench(Recipe.from_mapping(mapping("tiny")))
+    return Bench("tiny")
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ def same(a: scenes.Chunk, b: scenes.Chunk) -> bool:
 
 
 def chunks(bench, task: str, split: str, **options) -> list[scenes.Chunk]:
-    return list(scenes.generate(bench.recipe, task, split, bench.rays(split), 0, **options))
+    return list(scenes.generate(bench.recipe, task, split, bench.rays(split), bench.seed, **options))
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -65,20 +65,20 @@ def test_more_scenes_leave_those_there_were(tiny, mapping) -> None:
         key = "captures" if task == "E-ID-FP" else "scenes"
         data["tasks"][task][key] = {s: 3 * n for s, n in data["tasks"][task][key].items()}
     more = Recipe.from_mapping(data)
-    rays = channels.split_table(more, "DEV", 0)
+    rays = channels.split_table(more, "DEV", tiny.seed)
     few = {row["link_id"]: row for row in tiny.rays("DEV").to_pylist()}
     many = {row["link_id"]: row for row in rays.to_pylist()}
     assert len(many) == 3 * len(few)
     assert all(repr(many[name]) == repr(row) for name, row in few.items())
     for task in TASKS:
-        again = {c.key: c for c in scenes.generate(more, task, "DEV", rays, 0)}
+        again = {c.key: c for c in scenes.generate(more, task, "DEV", rays, tiny.seed)}
         assert all(same(c, again[c.key]) for c in chunks(tiny, task, "DEV"))
 
 
 def test_ray_tables_do_not_depend_on_each_other(tiny) -> None:
     pairs = channels.links(tiny.recipe, "DEV")
     environment, band = pairs[-1]
-    alone = channels.ray_table(tiny.recipe, "DEV", environment, band, 0)
+    alone = channels.ray_table(tiny.recipe, "DEV", environment, band, tiny.seed)
     assert alone.equals(tiny.rays("DEV").slice(tiny.rays("DEV").num_rows - alone.num_rows))
 
 

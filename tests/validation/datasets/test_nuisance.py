@@ -107,7 +107,7 @@ def test_no_angle_from_nuisances(v01) -> None:
 
 @pytest.mark.parametrize("with_receiver", [False, True])
 def test_no_unit_from_nuisances(v01, with_receiver: bool) -> None:
-    """The enrolment protocol on nuisances alone: project by the other units' TRAIN, match to centroids of one session.
+    """The enrolment protocol on nuisances alone: match to one session, projected by others or not.
 
     A receiver is constant within a session, so with it the evidence counts sessions, not captures.
     """
@@ -117,21 +117,20 @@ def test_no_unit_from_nuisances(v01, with_receiver: bool) -> None:
     features = np.column_stack(list(blocks.values()))
     units, sessions = sorted(set(meta["device"])), v01.recipe.tasks["E-ID-FP"].sessions
     train, number = meta["split"] == "TRAIN", np.array([int(s[-1]) for s in meta["session"]])
-    hits, queries = 0, 0
+    hits, queries = np.zeros(2), 0
     for unit in units:
         others = train & (meta["device"] != unit)
-        model = make_pipeline(StandardScaler(), LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.1))
-        model.fit(features[others], meta["device"][others])
-        z = model.transform(features)
-        z = z / np.linalg.norm(z, axis=1, keepdims=True)
-        enrol = [z[~train & (meta["device"] == u) & (number == 0)].mean(axis=0) for u in units]
-        gallery = np.stack(enrol) / np.linalg.norm(enrol, axis=1, keepdims=True)
+        scaled = StandardScaler().fit(features[others]).transform(features)
+        project = LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.1).fit(scaled[others], meta["device"][others])
         query = ~train & (meta["device"] == unit) & (number > 0)
-        hits += np.sum((z[query] @ gallery.T).argmax(axis=1) == units.index(unit))
         queries += query.sum()
+        for way, z in enumerate((project.transform(scaled), scaled)):
+            enrol = [z[~train & (meta["device"] == u) & (number == 0)].mean(axis=0) for u in units]
+            gallery = np.stack(enrol) / np.linalg.norm(enrol, axis=1, keepdims=True)
+            hits[way] += np.sum((z[query] @ gallery.T).argmax(axis=1) == units.index(unit))
     chance = 1 / len(units)
     evidence = len(units) * (sessions - 1) if with_receiver else queries
-    assert hits / queries < chance + 4 * np.sqrt(chance * (1 - chance) / evidence), hits / queries
+    assert max(hits / queries) < chance + 4 * np.sqrt(chance * (1 - chance) / evidence), hits / queries
 
 
 def test_sight_is_tied_to_its_environment_and_no_further(v01) -> None:
