@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from emma.aggregate import summarise_task
 from emma.backbones.load import ModelConfig
@@ -25,6 +25,13 @@ _DECLARED = {
     OODAxis.FREQUENCY_BAND: "frequency_bands",
     OODAxis.SNR_REGIME: "snr_regimes",
 }
+
+
+class Named(Protocol):
+    """What a run record says of a model by itself: a ModelConfig has it."""
+
+    name: str
+    kind: str
 
 
 def met_in_pretraining(pretraining: Mapping[str, Sequence[str]] | str, axis: str, value: str) -> bool | str:
@@ -76,7 +83,7 @@ def task_record(spec: TaskSpec, results: TaskResults, pretraining: Any) -> TaskR
 
 def run_record(
     manifest: DataReleaseManifest,
-    config: ModelConfig,
+    config: Named,
     provenance: Mapping[str, Any],
     results: Mapping[TaskID, TaskResults],
     fold_hashes: Mapping[TaskID, Mapping[str, Mapping[str, str]]],
@@ -88,7 +95,7 @@ def run_record(
 
     Args:
         manifest: the data release.
-        config: the model's config.
+        config: the model's config, or anything with its name and kind.
         provenance: what ``load_backbone`` said of the model.
         results: fold metrics by task, protocol and value.
         fold_hashes: content hashes of the predictions, in the same places.

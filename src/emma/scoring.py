@@ -32,6 +32,11 @@ REPLICATE_SCHEMA = pa.schema(
 )
 
 
+def score_width(spec: TaskSpec) -> int:
+    """How many scores a prediction has: degrees, the positive class's logit, or one a class."""
+    return 1 if spec.readout.kind == "ridge_angle" or len(spec.classes) == 2 else len(spec.classes)
+
+
 def metric_inputs(spec: TaskSpec, metric: Metric, predictions: pa.Table) -> tuple[Any, Any, int]:
     """What a metric takes, from predictions.
 
@@ -44,7 +49,7 @@ def metric_inputs(spec: TaskSpec, metric: Metric, predictions: pa.Table) -> tupl
         preds, target, and how many entries of each stand for one scene (the pairs of a verification metric).
     """
     target = np.asarray(predictions["target"])
-    width = 1 if spec.readout.kind == "ridge_angle" or len(spec.classes) == 2 else len(spec.classes)
+    width = score_width(spec)
     scores = lists_to_matrix(predictions["scores"], width, "predictions: scores")
     if spec.readout.kind == "ridge_angle":
         return scores[:, 0], target, 1
