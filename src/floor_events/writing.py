@@ -15,7 +15,7 @@ from floor_events.protocol import FloorEventError
 def write_files(files: Mapping[Path, bytes]) -> None:
     """Write every file under a temporary name beside it, then rename all; makes missing folders.
 
-    Raises FloorEventError, leaving no file of this call behind, where a folder or file cannot be written.
+    Raises FloorEventError where a folder or file cannot be written; no file has then appeared under its own name.
     """
     for path in files:
         if path.is_dir():

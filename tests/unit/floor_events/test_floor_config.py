@@ -109,12 +109,17 @@ def test_an_unknown_key_is_refused_when_off_and_a_list_is_no_section():
 
 
 SNAKEFILE = """
-import hashlib
+import hashlib, os, sys
 from pathlib import Path
+sys.path.insert(0, "src")
 configfile: "config.yaml"
 RESULTS = "results"
 def code(script):
     return hashlib.sha256(Path(script).read_bytes()).hexdigest()
+def refuse(error):
+    sys.stderr.write(f"{error}\\n")
+    sys.stderr.flush()
+    os._exit(2)
 include: "workflow/rules/floor.smk"
 rule all:
     default_target: True

@@ -7,6 +7,9 @@ import pickle
 import numpy as np
 import pytest
 
+from floor_events.protocol import FloorEventError
+from floor_events.writing import write_files
+
 EVALUATE, CONVERT = "evaluate_floor_state_changes", "prepare_egospeak_floor_eval"
 
 
@@ -233,6 +236,13 @@ def test_an_output_that_cannot_be_placed_leaves_nothing(refused_evaluation, tmp_
     (place / "x_framewise.csv").mkdir(parents=True)
     refused_evaluation("x_framewise.csv: a folder", output=[place / "x.json"])
     assert [path.name for path in place.iterdir()] == ["x_framewise.csv"]
+
+
+def test_a_file_that_cannot_be_written_takes_the_others_with_it(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FloorEventError, match="cannot be written"):
+        write_files({tmp_path / "first.csv": b"1", tmp_path / "file" / "second.csv": b"2"})
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_refusal_leaves_earlier_results_as_they_were(refused_evaluation, study, tmp_path):
