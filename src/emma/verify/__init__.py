@@ -15,8 +15,8 @@ from emma.verify.scores import BoardFiles, Provenance, Runs, Scores, Stress
 __all__ = ["CHECKS", "Check", "Outcome", "Results", "verify"]
 
 CHECKS: tuple[type[Check], ...] = (
-    Inventory,
     Manifest,
+    Inventory,
     Indexes,
     Scenes,
     Weights,

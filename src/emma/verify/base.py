@@ -28,12 +28,16 @@ _LISTED = 8
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one check found: how many things it looked at, every fault (path first), and what it could not look at."""
+    """What one check found: how many things it looked at, every fault (path first), and what it could not look at.
+
+    ``blocked``: things that a fault named by an earlier check kept from being checked.
+    """
 
     name: str
     checked: int
     faults: tuple[str, ...]
     note: str
+    blocked: int = 0
 
     @property
     def passed(self) -> bool:
@@ -42,8 +46,9 @@ class Outcome:
 
     def __str__(self) -> str:
         """One line, and one more a fault."""
-        state = "ok" if self.passed else "FAULT"
+        state = "FAULT" if self.faults else "part" if self.blocked else "ok"
         line = f"{state:6}{self.name}: {self.checked} checked" + (f"; {self.note}" if self.note else "")
+        line += f"; {self.blocked} not checked for faults named above" if self.blocked else ""
         return "\n".join([line, *(f"      {fault}" for fault in self.faults)])
 
 
@@ -85,10 +90,7 @@ class Check(ABC):
     def outcome(self, known: set[str]) -> Outcome:
         """The outcome; faults that an earlier check has named are counted, not repeated."""
         new = tuple(dict.fromkeys(fault for fault in self.faults if fault not in known))
-        note = self.note
-        if repeated := len(set(self.faults) & known):
-            note = "; ".join(filter(None, [note, f"{repeated} not checked for faults named above"]))
-        return Outcome(self.name, self.checked, new, note)
+        return Outcome(self.name, self.checked, new, self.note, len(set(self.faults) & known))
 
 
 def differences(found: Any, expected: Any, tolerance: float = 0.0, field: str = "") -> Iterator[str]:

@@ -26,7 +26,7 @@ class Inventory(Check):
         """Compare the files found with those that manifest, runs and protocols ask for."""
         expected = {"release/manifest.json", "leaderboard.json", "leaderboard.csv", "leaderboard.schema.json"}
         expected |= {"reports/aggregation.json"}
-        unbuilt: set[str] = set()
+        unbuilt: set[str] | None = None
         with self.item(results.root):
             expected |= self._of_folds(results)
             unbuilt = set() if results.has_stress() else self._of_stress(results)
@@ -46,7 +46,9 @@ class Inventory(Check):
                 self.fault(path, "a link, expected a file of its own")
             elif path.name.startswith(".tmp-"):
                 self.fault(path, "left over from a job that was killed")
-            elif path.is_file() and top in {"folds", "runs", "splits"} and name not in expected | unbuilt:
+            elif unbuilt is None or not path.is_file() or top not in {"folds", "runs", "splits"}:
+                continue
+            elif name not in expected and name not in unbuilt:
                 self.fault(path, "belongs to no fold or run of these results")
 
     @staticmethod

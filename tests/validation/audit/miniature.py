@@ -1,0 +1,209 @@
+"""A complete run in seconds: a release of random samples, scored by the library as the workflow's programs do it."""
+
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from emma.backbones.base import Prior
+from emma.backbones.load import load_backbone, load_model_config
+from emma.board import Board, RunRecord
+from emma.embeddings import Embeddings, write_embeddings
+from emma.files import parse, read_json, write_json, write_text
+from emma.folds import fit_fold, read_fitted, write_fitted
+from emma.leaderboard import board_csv, build_board
+from emma.protocols import board_protocols, read_fold, task_protocols, write_side
+from emma.release import freeze, load_manifest, load_release_config, manifest_record, read_assigned
+from emma.runs import collect_run, stress_report
+from emma.scenes import write_scenes
+from emma.scoring import fold_metrics, primary_replicates, score_task, write_replicates
+from emma.tasks import Split
+
+RELEASE = {
+    "release": "mini",
+    "seed": 1,
+    "caveats": ["Random samples: the scores mean nothing."],
+    "bootstrap": {"resamples": 100, "level": 0.95},
+    "stress_regimes": {"E-LOC-LOS": ["low", "high"]},
+    "rfgen": {},
+    "tasks": {
+        "E-LOC-AOA": {
+            "label": "label_azimuth_deg",
+            "readout": {"kind": "ridge_angle", "regularisation": 0.001, "max_parameters": 100},
+            "metric": "MeanAngularError",
+            "unit": "degrees",
+            "ood_axis": "environment",
+            "held_out": ["E_URBAN", "E_RURAL"],
+            "in_ood_avg": True,
+            "anchors": {"minimum": 0.0, "maximum": 90.0},
+        },
+        "E-LOC-LOS": {
+            "label": "label_class",
+            "classes": ["NLOS", "LOS"],
+            "readout": {"kind": "logistic", "regularisation": 0.01, "class_balanced": True, "max_parameters": 100},
+            "metric": "BalancedAccuracy",
+            "unit": "1",
+            "ood_axis": "environment",
+            "held_out": ["E_URBAN", "E_RURAL"],
+            "layered_band": ["2.4GHz", "5.8GHz"],
+            "in_ood_avg": True,
+            "anchors": {"minimum": 0.5, "maximum": 1.0},
+        },
+        "E-ID-FP": {
+            "label": "label_class",
+            "classes": ["U01", "U02", "U03"],
+            "readout": {"kind": "discriminant", "regularisation": 0.1, "max_parameters": 100},
+            "metric": "Top1Accuracy",
+            "unit": "1",
+            "secondary_metrics": ["EER"],
+            "ood_axis": "device",
+            "held_out": ["U01", "U02", "U03"],
+            "in_ood_avg": True,
+            "anchors": {"minimum": 0.3333333333333333, "maximum": 1.0},
+        },
+    },
+}
+MODELS = {
+    "prior": {"name": "prior", "factory": "emma.backbones.base:prior", "pretraining": {}},
+    "few": {"name": "few", "factory": "elsewhere:few", "pretraining": {"environments": ["E_URBAN"]}},
+    "many": {"name": "many", "factory": "elsewhere:many", "pretraining": "unknown"},
+}
+
+
+class Moments:
+    """The first samples of a scene as features: enough for scores that differ."""
+
+    def __init__(self, name, width):
+        self.name, self.embedding_dim = name, width
+
+    def embed(self, iq, sample_rate_hz, center_frequency_hz):
+        del sample_rate_hz, center_frequency_hz
+        return np.ascontiguousarray(iq[:, 0, : self.embedding_dim].real).astype(np.float32)
+
+
+def _columns(task, split, rng):
+    """Metadata columns and label-bearing numbers of a task's scenes in a split."""
+    rows = []
+    if task == "E-ID-FP":
+        for unit, device in enumerate(["U01", "U02", "U03"]):
+            for session in range(2):
+                place = {"device": device, "session": f"{split}-{device}-{session}", "receiver": f"R{session}{unit}"}
+                rows += [place | {"label_class": device, "signal": float(unit), "frequency_band": "2.4GHz"}] * 4
+    else:
+        for environment in ("E_URBAN", "E_RURAL"):
+            for band in ("2.4GHz", "5.8GHz"):
+                for number in range(8):
+                    place = {"environment": environment, "frequency_band": band}
+                    if task == "E-LOC-AOA":
+                        azimuth = float(rng.uniform(0, 360))
+                        rows.append(place | {"label_azimuth_deg": azimuth, "signal": np.cos(np.deg2rad(azimuth))})
+                    else:
+                        rows.append(
+                            place | {"label_class": ["NLOS", "LOS"][number // 2 % 2], "signal": number // 2 % 2}
+                        )
+    names = ("environment", "device", "session", "receiver", "frequency_band", "label_azimuth_deg", "label_class")
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    n = len(rows)
+    columns |= {"task": [task] * n, "split": [split] * n, "detail": [None] * n}
+    columns |= {"snr_regime": [("low", "high")[i % 2] for i in range(n)], "snr_db": [10.0] * n}
+    columns |= {"sample_rate_hz": [1e6] * n, "center_frequency_hz": [2.4e9] * n}
+    columns |= {"link_id": [f"{split}-{task}-{i}" for i in range(n)]}
+    return columns, np.array([row["signal"] for row in rows], float)
+
+
+def build(project: Path, seed: int = 0, splits=("TRAIN", "DEV")) -> Path:
+    """Write ``project/config`` and ``project/results``; returns the results."""
+    results = project / "results"
+    for folder, entries in (("releases", {"mini": RELEASE}), ("models", MODELS)):
+        for name, value in entries.items():
+            write_text(project / "config" / folder / f"{name}.yaml", yaml.safe_dump(value))
+    config = load_release_config(project / "config/releases/mini.yaml")
+    indexes = {}
+    for task in config.tasks:
+        for split in splits:
+            rng = np.random.default_rng([len(task), splits.index(split)])
+            columns, signal = _columns(task.value, split, rng)
+            iq = rng.normal(size=(len(signal), 1, 8)) + 1j * rng.normal(size=(len(signal), 1, 8))
+            iq[:, 0, :] += signal[:, None]
+            path = results / "scenes" / task.value / f"{split}.parquet"
+            indexes.setdefault(task, {})[Split(split)] = path.with_suffix(".index.parquet")
+            write_scenes(path, indexes[task][Split(split)], [(iq.astype(np.complex64), columns)])
+    write_json(results / "release/manifest.json", manifest_record(freeze(config, indexes, "0", "0" * 64)))
+    manifest = load_manifest(results / "release/manifest.json")
+    backbones = {"prior": Prior(), "few": Moments("few", 2), "many": Moments("many", 6)}
+    for task, spec in manifest.tasks.items():
+        assigned = tuple(
+            read_assigned(manifest, task, split, indexes[task][split]) for split in (Split.TRAIN, Split.DEV)
+        )
+        protocols = task_protocols(spec, manifest.stress_regimes.get(task, ()))
+        for name, protocol in protocols.items():
+            for value in protocol.eval_values():
+                fold = protocol.fold(value, *assigned, seed)
+                for side in ("train", "eval"):
+                    write_side(results / "splits" / task.value / name / value / f"{side}.parquet", fold, side)
+        for model, backbone in backbones.items():
+            _score(project, manifest, task, (model, backbone), protocols, assigned, seed)
+    _publish(project, manifest, seed)
+    return results
+
+
+def _score(project, manifest, task, entry, protocols, assigned, seed):
+    results, (model, backbone) = project / "results", entry
+    spec = manifest.tasks[task]
+    config = load_model_config(project / f"config/models/{model}.yaml")
+    stand_in = config.model_copy(update={"factory": "emma.backbones.base:prior"})
+    provenance = load_backbone(stand_in)[1] | {"config_sha256": _config_hash(config), "name": model}
+    table = results / "embeddings" / model / f"{task.value}.parquet"
+    scenes = [results / "scenes" / task.value / f"{split}.parquet" for split in ("TRAIN", "DEV")]
+    write_embeddings(table, backbone, scenes, recipe="none", batch_size=64, provenance=provenance)
+    embeddings, folds, made = Embeddings.read(table), {}, {}
+    for name, protocol in protocols.items():
+        for value in protocol.eval_values():
+            split = results / "splits" / task.value / name / value
+            fold = read_fold(split / "train.parquet", split / "eval.parquet", name, value)
+            place = results / "folds" / model / task.value / name / value
+            files = place / "readout.safetensors", place / "predictions.parquet"
+            fitted = fit_fold(spec, protocol, fold, assigned, embeddings)
+            write_fitted(*files, fitted, manifest.data_release_hash, provenance)
+            predictions, undefined, made[name, value] = read_fitted(files[1], manifest.data_release_hash)
+            folds.setdefault(name, {})[value] = (predictions, undefined)
+    scored, replicates = score_task(spec, task.value, folds, manifest.bootstrap, seed)
+    board = board_protocols(spec)
+    for (name, value), hashes in made.items():
+        record = fold_metrics(model, task.value, name, value, scored[name][value], manifest, seed)
+        write_json(results / "folds" / model / task.value / name / value / "metrics.json", record | hashes)
+    for kind in ("score", "stress"):
+        own = {key: draws for key, draws in replicates.items() if (key[0] in board) == (kind == "score")}
+        if own:
+            write_replicates(results / "folds" / model / task.value / f"{kind}_replicates.parquet", own)
+
+
+def _config_hash(config):
+    from emma.hashing import content_hash
+
+    return content_hash(config.model_dump(mode="json"))
+
+
+def _publish(project, manifest, seed):
+    results = project / "results"
+    metrics = sorted((results / "folds").glob("*/*/*/*/metrics.json"))
+    for model in MODELS:
+        config = load_model_config(project / f"config/models/{model}.yaml")
+        own = [path for path in metrics if path.parts[-5] == model]
+        run = collect_run(manifest, config, own, seed=seed, eval_split=Split.DEV)
+        write_json(results / "runs" / f"{model}.json", run.model_dump(mode="json"))
+    publish_board(results)
+    stress = [path for path in metrics if path.parts[-3] == "leave-one-snr-regime-out"]
+    write_json(results / "reports/stress.json", stress_report(manifest, stress))
+
+
+def publish_board(results: Path) -> None:
+    """Build the board and its files from the run records, as the workflow's program does."""
+    manifest = load_manifest(results / "release/manifest.json")
+    runs = {str(path): parse(RunRecord, read_json(path), path) for path in sorted((results / "runs").glob("*.json"))}
+    replicates = primary_replicates(manifest, sorted((results / "folds").glob("*/*/score_replicates.parquet")))
+    board, aggregation = build_board(manifest, runs, replicates)
+    write_json(results / "leaderboard.json", board.model_dump(mode="json"))
+    write_json(results / "leaderboard.schema.json", Board.model_json_schema())
+    write_json(results / "reports/aggregation.json", aggregation)
+    write_text(results / "leaderboard.csv", board_csv(board))

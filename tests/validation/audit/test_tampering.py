@@ -1,0 +1,347 @@
+"""Every kind of tampering is caught by the check that is about it, and named by the file that was touched."""
+
+import json
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from safetensors.numpy import load, save
+
+from emma.hashing import content_hash, table_hash
+from emma.verify import CHECKS, Results, verify
+
+FOLD = "folds/many/E-LOC-LOS/leave-one-environment-out"
+FP = "folds/many/E-ID-FP/leave-one-unit-out"
+SPLIT = "splits/E-LOC-LOS/leave-one-environment-out"
+
+
+def edit(path, change):
+    """Change a JSON file in place."""
+    value = json.loads(path.read_text())
+    change(value)
+    path.write_text(json.dumps(value))
+
+
+def put(*keys, to):
+    """A change that sets the entry at ``keys``."""
+
+    def change(value):
+        for key in keys[:-1]:
+            value = value[key]
+        value[keys[-1]] = to(value[keys[-1]]) if callable(to) else to
+
+    return change
+
+
+def rewrite(path, change):
+    """Change a Parquet table in place, its metadata kept."""
+    table = pq.read_table(path)
+    pq.write_table(change(table).replace_schema_metadata(table.schema.metadata), path)
+
+
+def with_column(name, change):
+    def apply(table):
+        place = table.schema.get_field_index(name)
+        values = change(table[name].to_pylist())
+        return table.set_column(place, table.schema.field(name), pa.array(values, table.schema.field(name).type))
+
+    return apply
+
+
+def rehash(results, place):
+    """What a careful forger does after changing predictions: the hash beside them is made to match."""
+    table = pq.read_table(results / place / "predictions.parquet")
+    edit(results / place / "metrics.json", put("hashes", "predictions", to=table_hash(table)))
+
+
+def scores_moved(results):
+    rewrite(results / f"{FOLD}/E_URBAN/predictions.parquet", with_column("scores", lambda v: [[5.0], *v[1:]]))
+    rehash(results, f"{FOLD}/E_URBAN")
+
+
+def swap(results, first, second):
+    aside = results / "aside"
+    (results / first).rename(aside)
+    (results / second).rename(results / first)
+    aside.rename(results / second)
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def other_readout(results):
+    path = results / f"{FOLD}/E_RURAL/readout.safetensors"
+    tensors = load(path.read_bytes())
+    path.write_bytes(save(tensors | {"weights": tensors["weights"] * 2}))
+    from emma.hashing import sha256
+
+    edit(results / f"{FOLD}/E_RURAL/metrics.json", put("hashes", "readout", to=sha256(path.read_bytes())))
+
+
+def anchors_rehashed(results):
+    def change(value):
+        value["tasks"]["E-LOC-AOA"]["anchors"]["maximum"] = 180.0
+        value.pop("data_release_hash")
+        value["data_release_hash"] = content_hash(value)
+
+    edit(results / "release/manifest.json", change)
+
+
+def rows_swapped(results):
+    path = results / f"{FP}/U01/predictions.parquet"
+    rewrite(path, lambda table: table.take(list(range(table.num_rows))[::-1]))
+
+
+def leak(results):
+    evaluation = pq.read_table(results / f"{SPLIT}/E_URBAN/eval.parquet")
+    rewrite(results / f"{SPLIT}/E_URBAN/train.parquet", lambda table: pa.concat_tables([table, evaluation.slice(0, 1)]))
+
+
+def edited_replicates(results):
+    def change(values):
+        return [[1.0, *values[0][1:]], *values[1:]]
+
+    rewrite(results / "folds/few/E-ID-FP/score_replicates.parquet", with_column("replicates", change))
+
+
+def sample_changed(results):
+    path = results / "scenes/E-LOC-AOA/TRAIN.parquet"
+    table = pq.read_table(path)
+    iq = np.array(table["iq"].to_pylist(), np.float32)
+    iq[0, 0] += 1
+    column = pa.FixedSizeListArray.from_arrays(pa.array(iq.reshape(-1)), iq.shape[1])
+    pq.write_table(table.set_column(table.schema.get_field_index("iq"), table.schema.field("iq"), column), path)
+
+
+def embedding_changed(results):
+    rewrite(
+        results / "embeddings/many/E-LOC-LOS.parquet",
+        with_column("embedding", lambda values: [[x + 3 for x in row] for row in values]),
+    )
+
+
+def other_release(results):
+    path = results / f"{FOLD}/E_URBAN/predictions.parquet"
+    table = pq.read_table(path)
+    metadata = dict(table.schema.metadata) | {b"data_release_hash": b"0" * 64}
+    pq.write_table(table.replace_schema_metadata(metadata), path)
+
+
+def hidden_model(results):
+    (results / "runs/many.json").unlink()
+
+
+def linked_elsewhere(results):
+    path = results / "runs/many.json"
+    shutil.move(path, results.parent / "many.json")
+    path.symlink_to(results.parent / "many.json")
+
+
+def target_changed(results):
+    flip = with_column("target", lambda values: [1.0 - value for value in values])
+    rewrite(results / f"{FOLD}/E_URBAN/predictions.parquet", flip)
+    rehash(results, f"{FOLD}/E_URBAN")
+
+
+BOARD, RUN, METRICS = "leaderboard.json", "runs/many.json", f"{FOLD}/E_URBAN/metrics.json"
+BUNDLE = f"{FOLD}/E_URBAN/predictions.parquet"
+
+
+def of_json(path, *keys, to):
+    return lambda results: edit(results / path, put(*keys, to=to))
+
+
+#: kind: (what is done, the check that says so, the file that it names)
+TAMPERINGS = {
+    "average on the board": (of_json(BOARD, "models", 0, "ood_avg", to=0.99), "leaderboard", BOARD),
+    "rank on the board": (of_json(BOARD, "models", 0, "rank", to=2), "leaderboard", BOARD),
+    "interval on the board": (of_json(BOARD, "models", 0, "ood_avg_ci95", 0, to=0.5), "leaderboard", BOARD),
+    "separability on the board": (
+        of_json(BOARD, "models", 0, "separable_from_next", to=lambda v: not v),
+        "leaderboard",
+        BOARD,
+    ),
+    "jackknife on the board": (
+        of_json(BOARD, "models", 0, "sensitivity", "leave_one_task_out", "min", to=0.1),
+        "leaderboard",
+        BOARD,
+    ),
+    "caveat dropped": (of_json(BOARD, "caveats", to=[]), "leaderboard", BOARD),
+    "row dropped from the board": (
+        lambda results: edit(results / BOARD, lambda value: value["models"].pop()),
+        "provenance",
+        BOARD,
+    ),
+    "foreign row on the board": (
+        lambda results: edit(
+            results / BOARD, lambda value: value["models"].append({**value["models"][0], "model": "ghost"})
+        ),
+        "files",
+        "runs/ghost.json",
+    ),
+    "number in the CSV": (
+        lambda results: (results / "leaderboard.csv").write_text(
+            (results / "leaderboard.csv").read_text().replace("0.", "1.", 1)
+        ),
+        "leaderboard",
+        "leaderboard.csv",
+    ),
+    "row dropped from the CSV": (
+        lambda results: (results / "leaderboard.csv").write_text(
+            "\n".join((results / "leaderboard.csv").read_text().split("\n")[:-2]) + "\n"
+        ),
+        "leaderboard",
+        "leaderboard.csv",
+    ),
+    "schema loosened": (
+        of_json("leaderboard.schema.json", "required", to=[]),
+        "leaderboard",
+        "leaderboard.schema.json",
+    ),
+    "p-value in the report": (
+        of_json("reports/aggregation.json", "models", "few", "holm_p_value_against_next", to=1e-6),
+        "leaderboard",
+        "reports/aggregation.json",
+    ),
+    "stress score": (
+        of_json("reports/stress.json", "models", "many", "E-LOC-LOS", "score", to=1.0),
+        "stress report",
+        "reports/stress.json",
+    ),
+    "score in a run": (of_json(RUN, "tasks", "E-LOC-LOS", "score", to=0.9), "run records", RUN),
+    "number of scenes in a run": (
+        of_json(RUN, "tasks", "E-LOC-LOS", "values", "E_URBAN", "n", to=4000),
+        "run records",
+        RUN,
+    ),
+    "bundle hash in a run": (
+        of_json(RUN, "run_manifest", "prediction_bundle_hashes", "E-LOC-LOS", to="0" * 64),
+        "run records",
+        RUN,
+    ),
+    "metric in a RunManifest": (
+        of_json(RUN, "run_manifest", "task_metrics", "E-LOC-LOS", "BalancedAccuracy", to=1.0),
+        "run records",
+        RUN,
+    ),
+    "seed of one run": (of_json("runs/prior.json", "run_manifest", "seed", to=5), "provenance", "runs/prior.json"),
+    "split of one run": (of_json("runs/prior.json", "eval_split", to="holdout"), "provenance", "runs/prior.json"),
+    "harness version of one run": (
+        of_json(RUN, "run_manifest", "harness_version", to="9.9"),
+        "provenance",
+        RUN,
+    ),
+    "release hash of one run": (of_json(RUN, "run_manifest", "data_release_hash", to="0" * 64), "provenance", RUN),
+    "pretraining denied": (
+        of_json("runs/few.json", "run_manifest", "model_provenance", "pretraining", "environments", to=[]),
+        "models",
+        "runs/few.json",
+    ),
+    "reference made a backbone": (of_json(RUN, "kind", to="reference"), "models", RUN),
+    "metric of a fold": (
+        of_json(METRICS, "metrics", "BalancedAccuracy", "value", to=lambda v: v + 1e-4),
+        "scores",
+        METRICS,
+    ),
+    "interval of a fold": (of_json(METRICS, "metrics", "BalancedAccuracy", "ci95", 0, to=0.0), "scores", METRICS),
+    "in-distribution value of a fold": (
+        of_json(METRICS, "metrics", "BalancedAccuracy", "in_distribution", to=0.5),
+        "scores",
+        METRICS,
+    ),
+    "seed of a fold": (of_json(METRICS, "seed", to=3), "predictions", METRICS),
+    "replicates": (edited_replicates, "scores", "folds/few/E-ID-FP/score_replicates.parquet"),
+    "scores moved, hash made to match": (scores_moved, "readouts", BUNDLE),
+    "targets moved, hash made to match": (target_changed, "predictions", BUNDLE),
+    "row dropped from a bundle": (
+        lambda results: rewrite(results / BUNDLE, lambda table: table.slice(1)),
+        "predictions",
+        BUNDLE,
+    ),
+    "rows of a bundle reversed": (rows_swapped, "predictions", f"{FP}/U01/predictions.parquet"),
+    "bundle truncated": (lambda results: truncate(results / BUNDLE), "predictions", BUNDLE),
+    "bundle of another fold": (
+        lambda results: shutil.copy(results / f"{FOLD}/E_RURAL/predictions.parquet", results / BUNDLE),
+        "predictions",
+        BUNDLE,
+    ),
+    "bundle of another model": (
+        lambda results: shutil.copy(results / BUNDLE.replace("many", "few"), results / BUNDLE),
+        "predictions",
+        BUNDLE,
+    ),
+    "bundle of another release": (other_release, "predictions", BUNDLE),
+    "fold folders swapped": (
+        lambda results: swap(results, f"{FOLD}/E_URBAN", f"{FOLD}/E_RURAL"),
+        "predictions",
+        BUNDLE,
+    ),
+    "readout scaled, hash made to match": (other_readout, "readouts", f"{FOLD}/E_RURAL/predictions.parquet"),
+    "readout truncated": (
+        lambda results: truncate(results / f"{FOLD}/E_RURAL/readout.safetensors"),
+        "readouts",
+        f"{FOLD}/E_RURAL/readout.safetensors",
+    ),
+    "embeddings changed": (embedding_changed, "readouts", BUNDLE),
+    "splits swapped": (
+        lambda results: swap(results, f"{SPLIT}/E_URBAN/train.parquet", f"{SPLIT}/E_URBAN/eval.parquet"),
+        "splits",
+        f"{SPLIT}/E_URBAN/train.parquet",
+    ),
+    "scored scene leaked into the fit": (leak, "splits", f"{SPLIT}/E_URBAN/train.parquet"),
+    "train scene dropped": (
+        lambda results: rewrite(results / f"{SPLIT}/E_URBAN/train.parquet", lambda table: table.slice(1)),
+        "splits",
+        f"{SPLIT}/E_URBAN/train.parquet",
+    ),
+    "label in an index": (
+        lambda results: rewrite(
+            results / "scenes/E-LOC-LOS/DEV.index.parquet", with_column("label_class", lambda v: ["LOS", *v[1:]])
+        ),
+        "indexes",
+        "scenes/E-LOC-LOS/DEV.index.parquet",
+    ),
+    "sample of a scene": (sample_changed, "scenes", "scenes/E-LOC-AOA/TRAIN.parquet"),
+    "anchor in the manifest": (
+        of_json("release/manifest.json", "tasks", "E-LOC-AOA", "anchors", "maximum", to=180.0),
+        "manifest",
+        "release/manifest.json",
+    ),
+    "anchor in the manifest, hash made to match": (anchors_rehashed, "manifest", "release/manifest.json"),
+    "run record removed": (hidden_model, "files", RUN),
+    "run record behind a link": (linked_elsewhere, "files", RUN),
+    "metrics file emptied": (lambda results: (results / METRICS).write_text(""), "files", METRICS),
+    "temporary left over": (
+        lambda results: (results / "runs/.tmp-x.json").write_text("{}"),
+        "files",
+        "runs/.tmp-x.json",
+    ),
+    "foreign bundle": (
+        lambda results: shutil.copytree(results / f"{FP}/U01", results / f"{FP}/U09"),
+        "files",
+        f"{FP}/U09/predictions.parquet",
+    ),
+}
+
+
+def test_the_untouched_results_verify(pristine):
+    outcomes = verify(Results(pristine / "results", pristine))
+    assert [str(outcome) for outcome in outcomes if not outcome.passed] == []
+    assert all(outcome.checked for outcome in outcomes) and len(outcomes) == len(CHECKS)
+
+
+@pytest.mark.parametrize("kind", TAMPERINGS)
+def test_tampering_is_named(project, kind, record_property):
+    change, check, path = TAMPERINGS[kind]
+    results = project / "results"
+    change(results)
+    outcomes = {outcome.name: outcome for outcome in verify(Results(results, project))}
+    caught = [fault for fault in outcomes[check].faults if fault.startswith(str(results / path))]
+    assert caught, "\n".join(str(outcome) for outcome in outcomes.values())
+    assert all("\n" not in fault and "Traceback" not in fault for fault in caught)
+    record_property(
+        "caught", f"| {kind} | {check}: {caught[0].replace(f'{results}/', '').replace(f'{project}/', '')} |"
+    )
