@@ -29,7 +29,8 @@ def sha256(data: bytes | bytearray | memoryview) -> str:
 def canonical_json(value: Any) -> bytes:
     r"""Serialise a JSON value canonically (RFC 8785): keys by UTF-16 code units, shortest numbers, no white space.
 
-    Numpy scalars are taken as their Python values. ValueError on NaN, infinity, non-string keys and other types.
+    Numpy scalars are taken as their Python values. Whole numbers keep all their digits, also beyond 2**53, so that no
+    two seeds are one. ValueError on NaN, infinity, non-string keys and other types.
 
     >>> canonical_json({"b": 1.0, "a": [1e-7, None, "é"]})
     b'{"a":[1e-7,null,"\xc3\xa9"],"b":1}'
@@ -51,7 +52,7 @@ def _canonical(value: Any) -> str:
             raise ValueError("canonical JSON: keys must be strings")
         keys = sorted(value, key=lambda key: key.encode("utf-16-be"))
         return "{" + ",".join(f"{_canonical(key)}:{_canonical(value[key])}" for key in keys) + "}"
-    if isinstance(value, Sequence):
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
         return "[" + ",".join(map(_canonical, value)) + "]"
     raise ValueError(f"canonical JSON: {type(value).__name__} is not a JSON type")
 
@@ -60,13 +61,14 @@ def _number(value: float) -> str:
     """Shortest decimal form of a float as ECMAScript writes it (RFC 8785, section 3.2.2.3)."""
     if not math.isfinite(value):
         raise ValueError("canonical JSON: numbers must be finite")
-    if value == int(value) and abs(value) < 1e21:
-        return str(int(value))
     mantissa, _, exponent = repr(value).partition("e")
     if not exponent:
-        # Python turns to an exponent below 1e-4, ECMAScript below 1e-6.
-        return mantissa
+        return "0" if value == 0 else mantissa.removesuffix(".0")
+    # Python turns to an exponent below 1e-4 and from 1e16, ECMAScript below 1e-6 and from 1e21.
     power = int(exponent)
+    if 0 < power < 21:
+        whole, _, fraction = mantissa.partition(".")
+        return whole + fraction.ljust(power, "0")
     if -7 < power < 0:
         sign, digits = ("-", mantissa[1:]) if mantissa.startswith("-") else ("", mantissa)
         return f"{sign}0.{'0' * (-power - 1)}{digits.replace('.', '')}"
@@ -81,29 +83,50 @@ def content_hash(value: Any) -> str:
 def table_hash(table: pa.Table, key: str = "scene_id") -> str:
     """SHA-256 of an Arrow table's content: schema, shape and column values, rows in the order of ``key``.
 
-    File metadata, chunking, dictionary encoding and row order do not count; nulls are told from zeros. Columns are
-    numbers, booleans, strings or lists of numbers. ValueError if a key is null or stands twice.
+    File metadata, chunking, dictionary encoding, names of list items and row order do not count, nor does the sign of
+    zero or the payload of NaN; nulls are told from zeros and from NaN. Columns are numbers, booleans, strings or lists
+    of these. ValueError on any other type, or if a key is null or stands twice.
     """
     keys = table[key].to_pylist()
-    order = sorted(range(len(keys)), key=keys.__getitem__)
     if None in keys or len(set(keys)) != len(keys):
         raise ValueError(f"column {key}: keys must be present and unique")
+    order = sorted(range(len(keys)), key=keys.__getitem__)
     digest = hashlib.sha256()
-    digest.update(canonical_json({"rows": table.num_rows, "schema": [[f.name, str(f.type)] for f in table.schema]}))
+    schema = [[field.name, _type_name(field.type)] for field in table.schema]
+    digest.update(canonical_json({"rows": table.num_rows, "schema": schema}))
     table = table.take(order)
     for column in table.columns:
-        for part in _column_bytes(column.combine_chunks()):
+        for part in _column_bytes(column):
             digest.update(len(part).to_bytes(8, "little"))
             digest.update(part)
     return digest.hexdigest()
 
 
-def _column_bytes(array: pa.Array) -> list[memoryview | bytes]:
+def _type_name(kind: pa.DataType) -> str:
+    """A column type without what a Parquet writer may change: dictionary encoding and the names of list items."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        return _type_name(kind.value_type)
+    if pa.types.is_fixed_size_list(kind):
+        return f"fixed_size_list<element: {_type_name(kind.value_type)}>[{kind.list_size}]"
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return f"{'large_' * pa.types.is_large_list(kind)}list<element: {_type_name(kind.value_type)}>"
+    plain = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_string)
+    if not any(is_kind(kind) for is_kind in (*plain, pa.types.is_large_string)):
+        raise ValueError(f"table hash: columns of {kind} have no canonical form")
+    return str(kind)
+
+
+def _column_bytes(array: pa.Array | pa.ChunkedArray) -> list[bytes]:
     """The content of one column as byte strings: validity, offsets (where there are any), values with nulls zeroed."""
     import pyarrow as pa
 
     if isinstance(array, pa.ChunkedArray):
+        array = array.unify_dictionaries()
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
     valid = np.asarray(array.is_valid())
     head = np.packbits(valid).tobytes()
     kind = array.type
@@ -116,4 +139,6 @@ def _column_bytes(array: pa.Array) -> list[memoryview | bytes]:
     if pa.types.is_boolean(kind):
         return [head, np.packbits(np.asarray(array.fill_null(False))).tobytes()]
     values = np.ascontiguousarray(np.asarray(array.fill_null(0)))
+    if values.dtype.kind == "f":
+        values = np.where(np.isnan(values), values.dtype.type(np.nan), values + values.dtype.type(0))
     return [head, values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes()]
