@@ -89,14 +89,17 @@ class RidgeAngle(Readout):
     def scores(self, features: np.ndarray) -> np.ndarray:
         """Angles ``[N, 1]`` in degrees."""
         cos, sin = (self._standardised(features) @ self.tensors["weights"] + self.tensors["intercept"]).T
-        return np.rad2deg(np.arctan2(sin, cos))[:, None] % 360.0
+        angle = np.rad2deg(np.arctan2(sin, cos))[:, None] % 360.0
+        # A tiny negative angle rounds to 360 itself.
+        return np.where(angle < 360.0, angle, 0.0)
 
 
 class Logistic(Readout):
-    """L2-regularised logistic regression, binary or multinomial, fit by L-BFGS from zero.
+    """L2-regularised logistic regression, binary or multinomial, fit by a trust-region Newton method from zero.
 
     Minimises ``mean_w loss + regularisation / 2 |W|^2``; the intercept is not penalised, and with
-    ``class_balanced`` the weights of the mean make every class count the same.
+    ``class_balanced`` the weights of the mean make every class count the same. InputError where the pinned
+    regularisation is too weak for the fit to converge.
     """
 
     @property
@@ -111,26 +114,32 @@ class Logistic(Readout):
         from scipy.optimize import minimize
 
         classes = target.astype(np.int64)
-        counts = np.bincount(classes, minlength=self.n_classes)
         weights = np.ones(len(classes))
         if self.spec.class_balanced:
-            weights = (1.0 / np.maximum(counts, 1))[classes]
+            weights = (1.0 / np.maximum(np.bincount(classes, minlength=self.n_classes), 1))[classes]
         weights /= weights.sum()
-        objective = _binary_objective if self.n_classes == 2 else _multinomial_objective
-        width = features.shape[1]
+        # Coordinates in which the curvature is near one in every direction, however collinear the features are.
+        spread, axes = np.linalg.eigh(features.T * weights @ features)
+        basis = axes / np.sqrt(np.maximum(spread, 0.0) / 4.0 + self.spec.regularisation)
+        penalty = np.append(self.spec.regularisation * (basis * basis).sum(axis=0), 0.0)[:, None]
+        inputs = np.hstack([features @ basis, np.ones((len(features), 1))])
+        loss = _CrossEntropy(inputs, classes, weights, penalty, self._outputs)
         result = minimize(
-            objective,
-            np.zeros((width + 1) * self._outputs),
-            args=(features, classes, weights, self.spec.regularisation, self._outputs),
+            loss.value_and_gradient,
+            np.zeros(inputs.shape[1] * self._outputs),
             jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": 10_000, "maxfun": 20_000, "gtol": _GRADIENT_TOLERANCE, "ftol": 0.0, "maxcor": 20},
+            hessp=loss.curvature,
+            method="trust-ncg",
+            options={"gtol": _GRADIENT_TOLERANCE, "maxiter": 1_000},
         )
-        gradient = np.abs(result.jac).max()
-        if gradient > 100 * _GRADIENT_TOLERANCE:
-            raise ArithmeticError(f"logistic readout did not converge: largest gradient {gradient:.1e}")
-        solution = result.x.reshape(width + 1, self._outputs)
-        self.tensors |= {"weights": solution[:-1], "intercept": solution[-1]}
+        gradient = np.linalg.norm(result.jac)
+        if not gradient <= 100 * _GRADIENT_TOLERANCE:
+            raise InputError(
+                f"readout: regularisation: {self.spec.regularisation} is too weak for a logistic fit of these features "
+                f"to converge (gradient {gradient:.1e})"
+            )
+        solution = result.x.reshape(-1, self._outputs)
+        self.tensors |= {"weights": basis @ solution[:-1], "intercept": solution[-1]}
 
     def scores(self, features: np.ndarray) -> np.ndarray:
         """Logits ``[N, 1]`` of the positive class, or ``[N, C]``."""
@@ -212,32 +221,52 @@ def _unit(rows: np.ndarray) -> np.ndarray:
     return np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
 
 
-def _binary_objective(
-    flat: np.ndarray, features: np.ndarray, classes: np.ndarray, weights: np.ndarray, penalty: float, _outputs: int
-) -> tuple[float, np.ndarray]:
-    """Weighted logistic loss and its gradient, by log(1 + exp) without overflow."""
-    slope, intercept = flat[:-1], flat[-1]
-    logits = features @ slope + intercept
-    signed = np.where(classes == 1, logits, -logits)
-    loss = weights @ np.logaddexp(0.0, -signed) + 0.5 * penalty * slope @ slope
-    residual = weights * (1.0 / (1.0 + np.exp(-np.clip(logits, -700, 700))) - classes)
-    return loss, np.append(features.T @ residual + penalty * slope, residual.sum())
+class _CrossEntropy:
+    """Weighted cross-entropy with an L2 penalty, as a function of flat coefficients ``[D * K]``.
 
+    Args:
+        inputs: ``[N, D]``, a column of ones among them.
+        classes: class indices ``[N]``.
+        weights: weight of each sample ``[N]``; they sum to 1.
+        penalty: L2 weight of each row of coefficients ``[D, 1]``.
+        outputs: K scores a sample; one stands for two classes, the first of which scores 0.
+    """
 
-def _multinomial_objective(
-    flat: np.ndarray, features: np.ndarray, classes: np.ndarray, weights: np.ndarray, penalty: float, outputs: int
-) -> tuple[float, np.ndarray]:
-    """Weighted cross-entropy of a softmax and its gradient."""
-    solution = flat.reshape(-1, outputs)
-    slope = solution[:-1]
-    logits = features @ slope + solution[-1]
-    logits -= logits.max(axis=1, keepdims=True)
-    exponentials = np.exp(logits)
-    totals = exponentials.sum(axis=1, keepdims=True)
-    rows = np.arange(len(classes))
-    loss = weights @ (np.log(totals[:, 0]) - logits[rows, classes]) + 0.5 * penalty * (slope * slope).sum()
-    residual = exponentials / totals
-    residual[rows, classes] -= 1.0
-    residual *= weights[:, None]
-    gradient = np.vstack([features.T @ residual + penalty * slope, residual.sum(axis=0)])
-    return loss, gradient.reshape(-1)
+    def __init__(
+        self, inputs: np.ndarray, classes: np.ndarray, weights: np.ndarray, penalty: np.ndarray, outputs: int
+    ) -> None:
+        self._inputs, self._weights, self._penalty, self._outputs = inputs, weights[:, None], penalty, outputs
+        self._chosen = classes[:, None] == np.arange(2 if outputs == 1 else outputs)
+        self._last = (np.empty(0), (np.empty(0), np.empty(0)))
+
+    def _losses(self, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Cross-entropy of each sample ``[N]`` and class probabilities ``[N, C]``; the last ones are kept."""
+        if not np.array_equal(flat, self._last[0]):
+            self._last = (flat.copy(), self._evaluated(flat))
+        return self._last[1]
+
+    def _evaluated(self, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        logits = self._inputs @ flat.reshape(-1, self._outputs)
+        if self._outputs == 1:
+            logits = np.hstack([np.zeros_like(logits), logits])
+        margins = logits - logits[self._chosen][:, None]
+        top = margins.max(axis=1, keepdims=True)
+        exponentials = np.exp(margins - top)
+        totals = exponentials.sum(axis=1, keepdims=True)
+        return (np.log(totals) + top)[:, 0], exponentials / totals
+
+    def value_and_gradient(self, flat: np.ndarray) -> tuple[float, np.ndarray]:
+        """The objective and its gradient ``[D * K]``."""
+        losses, probabilities = self._losses(flat)
+        coefficients = flat.reshape(-1, self._outputs)
+        residual = self._weights * (probabilities - self._chosen)[:, -self._outputs :]
+        value = self._weights[:, 0] @ losses + 0.5 * (self._penalty * coefficients**2).sum()
+        return value, (self._inputs.T @ residual + self._penalty * coefficients).reshape(-1)
+
+    def curvature(self, flat: np.ndarray, direction: np.ndarray) -> np.ndarray:
+        """Product ``[D * K]`` of the Hessian at ``flat`` with a direction."""
+        probabilities = self._losses(flat)[1][:, -self._outputs :]
+        direction = direction.reshape(-1, self._outputs)
+        change = self._inputs @ direction
+        change = probabilities * (change - (probabilities * change).sum(axis=1, keepdims=True))
+        return (self._inputs.T @ (self._weights * change) + self._penalty * direction).reshape(-1)
