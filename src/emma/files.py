@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import glob
 import json
+import math
 import os
 import sys
 import tempfile
@@ -73,29 +74,55 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_json(path: str | Path, value: Any) -> None:
-    """Write ``value`` as indented JSON in its own key order; NaN and infinity are refused."""
+    """Write ``value`` as indented JSON in its own key order; ValueError on NaN and infinity."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def read_json(path: str | Path) -> Any:
-    """Read a JSON file; InputError if it is missing or is not JSON."""
-    path = Path(path)
+    """Read a JSON file; InputError if it cannot be read, is not JSON, or has a key twice, NaN or infinity."""
+    text = _read_text(path)
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: expected JSON ({error})") from None
+
+
+def _read_text(path: str | Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"{path}: expected JSON ({error})") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: expected UTF-8 text ({error})") from None
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"key {next(key for key in keys if keys.count(key) > 1)!r} written twice")
+    return value
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is too large")
+    return value
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:
     """Read a YAML mapping with the safe loader; InputError if it is missing, unreadable or not a mapping."""
-    path = Path(path)
+    text = _read_text(path)
     try:
-        value = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        value = yaml.load(text, Loader=_StrictLoader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: expected YAML ({' '.join(str(error).split())})") from None
     if not isinstance(value, dict):
         raise InputError(f"{path}: expected a mapping of keys to values")
@@ -125,7 +152,11 @@ def parse(model: type[M], value: Any, source: str | Path) -> M:
     Types are those of JSON, strictly: neither ``"64"`` nor ``true`` is a number.
     """
     try:
-        return model.model_validate_json(json.dumps(value, default=str), strict=True)
+        text = json.dumps(value, default=str, allow_nan=False)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{source}: expected finite numbers, text, lists and mappings ({error})") from None
+    try:
+        return model.model_validate_json(text, strict=True)
     except pydantic.ValidationError as error:
         first, *others = error.errors(include_url=False)
         key = ".".join(str(part) for part in first["loc"]) or "(top level)"

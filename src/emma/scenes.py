@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from emma.files import InputError, atomic
 from emma.hashing import content_hash, sha256
-from emma.tables import check_schema, open_parquet, read_table, unique_ids
+from emma.tables import check_schema, check_values, open_parquet, read_table, unique_ids
 
 _TEXT, _NUMBER = pa.string(), pa.float64()
 
@@ -88,6 +88,8 @@ def write_scenes(
         index_temporary = stack.enter_context(atomic(index_path))
         writer, index = None, []
         for iq, columns in chunks:
+            if not len(iq):
+                continue
             if writer is None:
                 shape = iq.shape[1:]
                 writer = stack.enter_context(
@@ -113,10 +115,14 @@ def _chunk_table(path: str | Path, iq: np.ndarray, columns: Mapping[str, Sequenc
     missing = sorted(set(METADATA_SCHEMA.names) - set(columns))
     if missing:
         raise InputError(f"{path}: {missing[0]}: column missing")
+    if iq.dtype != np.complex64 or iq.ndim != 3:
+        raise InputError(f"{path}: iq: {iq.dtype} {list(iq.shape)}, expected complex64 [scenes, antennas, samples]")
+    iq = np.ascontiguousarray(iq)
     check_iq(path, iq)
     metadata = pa.table(
         [pa.array(_plain(columns[field.name]), field.type) for field in METADATA_SCHEMA], schema=METADATA_SCHEMA
     )
+    check_values(path, metadata, METADATA_SCHEMA)
     ids = [identify(samples, row) for samples, row in zip(iq, metadata.to_pylist(), strict=True)]
     scene_ids, iq_hashes = zip(*ids, strict=True)
     return pa.table([pa.array(scene_ids), pa.array(iq_hashes), *metadata.columns], schema=INDEX_SCHEMA)
@@ -160,6 +166,7 @@ def iterate_scenes(path: str | Path, *, verify: bool = True) -> Iterator[tuple[p
                 rows = file.read_row_group(group, use_threads=False)
             except (pa.ArrowException, OSError) as error:
                 raise InputError(f"{path}: expected a complete Parquet file ({error})") from None
+            check_values(path, rows, scene_schema(*shape))
             flat = rows["iq"].combine_chunks()
             flat = flat.chunk(0) if isinstance(flat, pa.ChunkedArray) else flat
             iq = np.asarray(flat.flatten()).view(np.complex64).reshape(len(rows), *shape)

@@ -41,7 +41,10 @@ def open_parquet(path: str | Path) -> pq.ParquetFile:
 
 
 def check_schema(path: str | Path, found: pa.Schema, expected: pa.Schema) -> None:
-    """Raise InputError at the first column that is missing, of another type, or not expected."""
+    """Raise InputError at the first column that is missing, of another type, not expected, or there twice."""
+    repeated = [name for name in found.names if found.names.count(name) > 1]
+    if repeated:
+        raise InputError(f"{path}: {repeated[0]}: column stands twice")
     for field in expected:
         if field.name not in found.names:
             raise InputError(f"{path}: {field.name}: column missing, expected {field.type}")
@@ -53,17 +56,25 @@ def check_schema(path: str | Path, found: pa.Schema, expected: pa.Schema) -> Non
 
 
 def read_table(path: str | Path, schema: pa.Schema) -> pa.Table:
-    """Read a whole table with exactly the columns of ``schema``; non-nullable columns must be free of nulls."""
+    """Read a whole table with exactly the columns of ``schema``; InputError on a null where it allows none, or NaN."""
     with open_parquet(path) as file:
         check_schema(path, file.schema_arrow, schema)
         try:
             table = file.read(use_threads=False)
         except (pa.ArrowException, OSError) as error:
             raise InputError(f"{path}: expected a complete Parquet file ({error})") from None
-    for field in schema:
-        if not field.nullable and table[field.name].null_count:
-            raise InputError(f"{path}: {field.name}: null, expected a value in every row")
+    check_values(path, table, schema)
     return table.select(schema.names).replace_schema_metadata(table.schema.metadata)
+
+
+def check_values(path: str | Path, table: pa.Table, schema: pa.Schema) -> None:
+    """Raise InputError at a null where ``schema`` allows none, or a number column with NaN or infinity."""
+    for field in schema:
+        column = table[field.name]
+        if not field.nullable and column.null_count:
+            raise InputError(f"{path}: {field.name}: null, expected a value in every row")
+        if pa.types.is_floating(field.type) and not pc.all(pc.is_finite(column), min_count=0).as_py():
+            raise InputError(f"{path}: {field.name}: NaN or infinity, expected finite numbers")
 
 
 def write_table(path: str | Path, table: pa.Table, metadata: Mapping[str, str] | None = None) -> None:
@@ -103,6 +114,8 @@ def rows_of(ids: pa.Array | pa.ChunkedArray, wanted: pa.Array | pa.ChunkedArray,
 def lists_to_matrix(column: pa.ChunkedArray, width: int, path: str | Path) -> np.ndarray:
     """A column of equally long number lists as a matrix ``[rows, width]``; InputError on any other length."""
     array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if array.null_count or array.flatten().null_count:
+        raise InputError(f"{path}: null, expected lists of {width} numbers in every row")
     if len(array) and not pc.all(pc.equal(pc.list_value_length(array), width)).as_py():
         raise InputError(f"{path}: expected lists of {width} numbers in every row")
     return np.asarray(array.flatten()).reshape(len(array), width)
