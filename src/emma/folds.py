@@ -63,8 +63,10 @@ def fit_fold(
 
     Raises:
         SplitNotAvailable: the fold is not what protocol and manifest allow.
-        InputError: an embedding is missing, or the head is over its pinned capacity.
+        InputError: the protocol is another task's, an embedding is missing, or the head is over its pinned capacity.
     """
+    if protocol.spec != spec:
+        raise InputError(f"{protocol.name}: made for another TaskSpec than the one that is fit")
     guard_fold(protocol, fold, *assigned)
     if fold.undefined is not None:
         return FittedFold({}, PREDICTION_SCHEMA.empty_table(), fold.undefined)

@@ -106,10 +106,13 @@ class OODProtocol(ABC):
             fold_table(self.spec, train, np.full(train.num_rows, "fit")),
             fold_table(self.spec, chosen, roles[roles != ""]),
         )
-        return Fold(self.name, value, fold.train, fold.eval, self._undefined(fold))
+        return Fold(self.name, value, fold.train, fold.eval, self.undefined(fold))
 
     def _enrol(self, index: pa.Table, queries: np.ndarray, seed: int) -> np.ndarray:
         """Roles of the rows: one enrolment session for every device, the queried scenes of the other sessions."""
+        for column in ("device", "session", "receiver"):
+            if index[column].null_count:
+                raise InputError(f"{self.name}: {column}: null in an evaluation scene, expected a value to enrol by")
         devices = np.asarray(index["device"].to_pylist())
         sessions = np.asarray(index["session"].to_pylist())
         receivers = np.asarray(index["receiver"].to_pylist())
@@ -129,7 +132,7 @@ class OODProtocol(ABC):
             raise InputError(f"enrolment: captures a device {counts}, expected the same number for each")
         return np.where(enrolled, "enrol", np.where(queries, "query", ""))
 
-    def _undefined(self, fold: Fold) -> str | None:
+    def undefined(self, fold: Fold) -> str | None:
         """Why a fold that lacks scenes or classes cannot be scored, or None."""
         queries = fold.eval.filter(pc.equal(fold.eval["role"], "query"))
         if not fold.train.num_rows or not queries.num_rows:
@@ -241,7 +244,8 @@ _PRIMARY = {kind.axis: kind for kind in (LeaveOneEnvironmentOut, LeaveOneUnitOut
 def primary_protocol(spec: TaskSpec) -> OODProtocol:
     """The protocol that the TaskSpec pins."""
     if spec.ood_axis not in _PRIMARY:
-        raise InputError(f"ood_axis: {spec.ood_axis.value} is a secondary axis, expected one of {sorted(_PRIMARY)}")
+        expected = ", ".join(axis.value for axis in _PRIMARY)
+        raise InputError(f"ood_axis: {spec.ood_axis.value} is a secondary axis, expected one of {expected}")
     return _PRIMARY[spec.ood_axis](spec)
 
 
@@ -265,6 +269,8 @@ def fold_table(spec: TaskSpec, index: pa.Table, roles: np.ndarray) -> pa.Table:
     target = index[spec.label]
     if spec.classes:
         target = pc.index_in(target, value_set=pa.array(spec.classes, pa.string()))
+    if target.null_count:
+        raise InputError(f"{spec.label}: a scene without a label of the task, expected one for every scene")
     # Captures of one session share channel, drift and receiver: the bootstrap draws sessions, not captures.
     session = index["session"] if spec.readout.kind == "discriminant" else pa.nulls(index.num_rows, pa.string())
     table = pa.table(
@@ -304,7 +310,8 @@ def guard_fold(protocol: OODProtocol, fold: Fold, train_index: pa.Table, eval_in
 
     Raises:
         SplitNotAvailable: a scene is not assigned to its side's split, is on the wrong side of the held-out value,
-            or is on both sides by id, by samples or by propagation link.
+            or is on both sides by id, by samples or by propagation link; a scene of the protocol's is missing or stands
+            twice; a label, session or role is not the one that index and protocol give it.
     """
     where = f"fold {fold.protocol} {fold.value}"
     sides: Mapping[str, tuple[pa.Table, pa.Table]] = {
@@ -326,6 +333,40 @@ def guard_fold(protocol: OODProtocol, fold: Fold, train_index: pa.Table, eval_in
         shared = pc.is_in(rows["eval"][column], value_set=rows["train"][column].combine_chunks().drop_null())
         if pc.any(shared).as_py():
             raise SplitNotAvailable(f"{where}: {column}: train and eval share a {what}")
+    _guard_content(protocol, fold, rows, (train_index, eval_index))
+
+
+def _guard_content(
+    protocol: OODProtocol, fold: Fold, rows: Mapping[str, pa.Table], assigned: tuple[pa.Table, pa.Table]
+) -> None:
+    """Refuse a fold that is not all that the protocol makes of the indexes, or has other labels, sessions or roles."""
+    where = f"fold {fold.protocol} {fold.value}"
+    roles = {"train": fold.train["role"].to_pylist(), "eval": fold.eval["role"].to_pylist()}
+    for side, table in {"train": fold.train, "eval": fold.eval}.items():
+        if not fold_table(protocol.spec, rows[side], np.array(roles[side], str)).equals(table):
+            raise SplitNotAvailable(f"{where}: {side}: order, session or target differ from the index of the split")
+    wanted = protocol.fitted(assigned[0], fold.value), protocol.held_out(assigned[1], fold.value)
+    found = len(set(fold.train["scene_id"].to_pylist())), int(protocol.held_out(rows["eval"], fold.value).sum())
+    if (fold.train.num_rows, *found) != (found[0], wanted[0].sum(), wanted[1].sum()):
+        raise SplitNotAvailable(f"{where}: scenes are missing or stand twice, expected every scene of the value once")
+    enrol = np.array(roles["eval"], str) == "enrol"
+    if set(roles["train"]) - {"fit"} or set(roles["eval"]) - {"enrol", "query"}:
+        raise SplitNotAvailable(f"{where}: role: expected fit in train, query or enrol in eval")
+    if protocol.spec.readout.kind != "discriminant" and enrol.any():
+        raise SplitNotAvailable(f"{where}: role: enrol, expected query alone for this task")
+    if protocol.spec.readout.kind == "discriminant":
+        _guard_gallery(where, protocol.spec, rows["eval"].filter(pa.array(enrol)), assigned[1])
+    if protocol.undefined(fold) != fold.undefined:
+        raise SplitNotAvailable(f"{where}: undefined: {fold.undefined}, expected {protocol.undefined(fold)}")
+
+
+def _guard_gallery(where: str, spec: TaskSpec, gallery: pa.Table, index: pa.Table) -> None:
+    """Refuse a gallery that is not one whole session of each unit."""
+    sessions = set(zip(gallery["device"].to_pylist(), gallery["session"].to_pylist(), strict=True))
+    pairs = zip(index["device"].to_pylist(), index["session"].to_pylist(), strict=True)
+    whole = sum(pair in sessions for pair in pairs)
+    if sorted(device for device, _ in sessions) != sorted(spec.classes) or gallery.num_rows != whole:
+        raise SplitNotAvailable(f"{where}: role: expected one whole enrolment session of each device")
 
 
 def _mask(index: pa.Table, axis: OODAxis | None, value: str) -> np.ndarray:

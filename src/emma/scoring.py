@@ -34,7 +34,9 @@ REPLICATE_SCHEMA = pa.schema(
 
 def score_width(spec: TaskSpec) -> int:
     """How many scores a prediction has: degrees, the positive class's logit, or one a class."""
-    return 1 if spec.readout.kind == "ridge_angle" or len(spec.classes) == 2 else len(spec.classes)
+    # Two classes share one logit; a gallery of two devices still has a cosine for each.
+    shared = spec.readout.kind == "ridge_angle" or (spec.readout.kind == "logistic" and len(spec.classes) == 2)
+    return 1 if shared else len(spec.classes)
 
 
 def metric_inputs(spec: TaskSpec, metric: Metric, predictions: pa.Table) -> tuple[Any, Any, int]:
@@ -127,13 +129,17 @@ def score_task(
         results[protocol] = {}
         for value, (predictions, undefined) in values.items():
             metrics = {}
-            rows = rows_of(reference["scene_id"], predictions["scene_id"], f"{task} {InDistribution.name}")
-            within = reference.take(pa.array(rows))
+            # Resamples are drawn by row, so that the rows stand in one order for every model.
+            predictions = predictions.sort_by("scene_id")  # noqa: PLW2901
+            comparable = undefined is None and reference_undefined is None
+            if comparable:
+                rows = rows_of(reference["scene_id"], predictions["scene_id"], f"{task} {InDistribution.name}")
+                within = reference.take(pa.array(rows))
             for name in (spec.metric, *spec.secondary_metrics):
                 arguments = (bootstrap, (seed, task, protocol, value))
                 record, draws = score_predictions(spec, name, predictions, undefined, *arguments)
                 record["in_distribution"] = None
-                if undefined is None and reference_undefined is None:
+                if comparable:
                     record["in_distribution"] = point_value(spec, name, within)
                 if draws is not None:
                     replicates[protocol, value, name] = draws
