@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from emma.files import InputError, parse, read_json, read_yaml
 from emma.hashing import content_hash, sha256, table_hash
 from emma.scenes import read_index
-from emma.tasks import OODAxis, Split, Strict, TaskID, TaskSpec
+from emma.tasks import Name, OODAxis, Split, Strict, TaskID, TaskSpec
 
 
 class BootstrapSpec(Strict):
@@ -49,7 +49,7 @@ class ReleaseConfig(Strict):
     seed: Annotated[int, Field(ge=0)]
     rfgen: dict[str, Any]
     tasks: dict[TaskID, TaskSpec]
-    stress_regimes: dict[TaskID, tuple[str, ...]]
+    stress_regimes: dict[TaskID, tuple[Name, ...]]
     bootstrap: BootstrapSpec
     caveats: tuple[str, ...]
     holdout: HoldoutCommitment | None = None
@@ -59,8 +59,8 @@ class ReleaseConfig(Strict):
         if not self.tasks:
             raise ValueError("tasks: expected at least one")
         for task, regimes in self.stress_regimes.items():
-            if task not in self.tasks or len(set(regimes)) < 2:
-                raise ValueError(f"stress_regimes.{task}: expected a task of this release and two or more regimes")
+            if task not in self.tasks or not 1 < len(regimes) == len(set(regimes)):
+                raise ValueError(f"stress_regimes.{task}: expected a task of this release and distinct regimes")
         return self
 
 
@@ -77,7 +77,7 @@ class DataReleaseManifest(Strict):
     rfgen_source_sha256: str
     rfgen: dict[str, Any]
     tasks: dict[TaskID, TaskSpec]
-    stress_regimes: dict[TaskID, tuple[str, ...]]
+    stress_regimes: dict[TaskID, tuple[Name, ...]]
     bootstrap: BootstrapSpec
     caveats: tuple[str, ...]
     holdout: HoldoutCommitment | None = None

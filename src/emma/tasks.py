@@ -35,10 +35,21 @@ class Split(StrEnum):
     HOLDOUT = "HOLDOUT"
 
 
-class Strict(BaseModel):
-    """Base of every validated record: unknown keys and changes after construction are refused."""
+#: A name that folders and layered folds (``environment+band``) can carry.
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+#: Metrics that the scores of each readout can be measured by.
+_METRICS = {
+    "ridge_angle": ("MeanAngularError",),
+    "logistic": ("BalancedAccuracy", "PlainAccuracy", "Top1Accuracy", "AUC"),
+    "discriminant": ("BalancedAccuracy", "PlainAccuracy", "Top1Accuracy", "EER"),
+}
+
+
+class Strict(BaseModel):
+    """Base of every validated record: unknown keys, NaN, infinity and changes after construction are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class ReadoutSpec(Strict):
@@ -83,10 +94,10 @@ class TaskSpec(Strict):
     unit: str
     secondary_metrics: tuple[str, ...] = ()
     ood_axis: OODAxis
-    held_out: tuple[str, ...]
+    held_out: tuple[Name, ...]
     in_ood_avg: bool
     anchors: Anchors
-    layered_band: tuple[str, ...] = ()
+    layered_band: tuple[Name, ...] = ()
 
     @model_validator(mode="after")
     def _consistent(self) -> TaskSpec:
@@ -103,6 +114,14 @@ class TaskSpec(Strict):
             raise ValueError(
                 "readout.kind: discriminant enrols devices, so ood_axis is device and classes equals held_out"
             )
-        if len(self.layered_band) == 1:
-            raise ValueError("layered_band: expected no band, or two or more")
+        if self.layered_band and not 1 < len(self.layered_band) == len(set(self.layered_band)):
+            raise ValueError("layered_band: expected no band, or two or more distinct ones")
+        metrics = (self.metric, *self.secondary_metrics)
+        if odd := [metric for metric in metrics if metric not in _METRICS[self.readout.kind]]:
+            expected = ", ".join(_METRICS[self.readout.kind])
+            raise ValueError(f"metric: {odd[0]} does not measure a {self.readout.kind} readout, expected {expected}")
+        if len(set(metrics)) != len(metrics):
+            raise ValueError("secondary_metrics: a metric stands twice, expected each once")
+        if self.readout.kind == "discriminant" and self.readout.regularisation > 1:
+            raise ValueError("readout.regularisation: expected a share, at most 1")
         return self
