@@ -40,7 +40,7 @@ def embed_batch(backbone: Backbone, iq: np.ndarray, index: pa.Table, recipe: str
         float32 ``[n, D]``.
 
     Raises:
-        InputError: the model returns another shape, another type, or a value that is not finite.
+        InputError: the model fails, or returns another shape, another type, or a value that is not finite.
     """
     rates = np.asarray(index["sample_rate_hz"])
     carriers = np.asarray(index["center_frequency_hz"])
@@ -51,7 +51,7 @@ def embed_batch(backbone: Backbone, iq: np.ndarray, index: pa.Table, recipe: str
             rows = alike[start : start + batch_size]
             try:
                 values = backbone.embed(normalise(iq[rows], recipe), rate, carrier)
-            except ValueError as error:
+            except (ValueError, RuntimeError, IndexError) as error:
                 raise InputError(f"model {backbone.name}: embed: {error}") from None
             expected = (len(rows), backbone.embedding_dim)
             if getattr(values, "shape", None) != expected or values.dtype != np.float32:

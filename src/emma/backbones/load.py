@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -71,6 +72,8 @@ class ModelConfig(Strict):
             raise ValueError("weights_sha256: expected with weights or onnx, and only then")
         if pinned is not None and Path(pinned).suffix != (".safetensors" if self.onnx is None else ".onnx"):
             raise ValueError("weights: expected a .safetensors file (or onnx: a .onnx file); pickles are refused")
+        if self.onnx is not None and self.device != "cpu":
+            raise ValueError("device: expected cpu with onnx")
         if pinned is not None and (Path(pinned).is_absolute() or ".." in Path(pinned).parts):
             raise ValueError("weights: expected a path inside the project")
         if self.pretrain is not None and self.weights is not None:
@@ -100,6 +103,8 @@ def load_weights(path: str | Path, expected_sha256: str | None = None) -> tuple[
         return load(data), sha256(data)
     except SafetensorError as error:
         raise InputError(f"{path}: expected a safetensors file ({error})") from None
+    except KeyError as error:
+        raise InputError(f"{path}: expected types that numpy has, found {error}") from None
 
 
 def _read_pinned(path: str | Path, expected_sha256: str | None) -> bytes:
@@ -117,7 +122,7 @@ def load_function(reference: str, field: str) -> Any:
     module, _, name = reference.partition(":")
     try:
         return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
+    except Exception as error:  # noqa: BLE001 (a module that is loaded by name may raise anything)
         raise InputError(f"{field}: {reference} cannot be imported ({error})") from None
 
 
@@ -160,7 +165,7 @@ def _call_factory(config: ModelConfig, weights: Mapping[str, np.ndarray] | None)
     options = dict(config.options) | ({"device": config.device} if config.device != "cpu" else {})
     try:
         backbone = factory(weights, **options)
-    except (TypeError, KeyError) as error:
+    except (TypeError, ValueError, KeyError, RuntimeError, AssertionError) as error:
         raise InputError(
             f"model {config.name}: factory: {config.factory} refused its weights or options ({error})"
         ) from None
@@ -173,7 +178,7 @@ class OnnxBackbone:
     """A backbone in an ONNX file.
 
     Its one input is float32 ``[batch, 2 antennas, samples]``, channels I and Q of each antenna in turn; its one output
-    is float32 ``[batch, D]`` with D fixed in the file.
+    is float32 ``[batch, D]`` with D fixed in the file. Weights are in the file itself, never beside it.
     """
 
     def __init__(self, name: str, data: bytes, path: str) -> None:
@@ -181,6 +186,8 @@ class OnnxBackbone:
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
+        # Weights in files beside the graph would escape its SHA-256: there is no folder to read them from.
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", os.devnull)
         try:
             self._session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # noqa: BLE001 (onnxruntime raises its own types from C++)
@@ -192,9 +199,12 @@ class OnnxBackbone:
         self.name, self.embedding_dim, self._input = name, width, inputs[0].name
 
     def embed(self, iq: np.ndarray, sample_rate_hz: float, center_frequency_hz: float) -> np.ndarray:
-        """Run the graph on float32 pairs."""
+        """Run the graph on float32 pairs; ValueError where it does not take them."""
         del sample_rate_hz, center_frequency_hz
-        return self._session.run(None, {self._input: as_channels(iq)})[0]
+        try:
+            return self._session.run(None, {self._input: as_channels(iq)})[0]
+        except Exception as error:  # noqa: BLE001 (onnxruntime raises its own types from C++)
+            raise ValueError(" ".join(str(error).split())[:200]) from None
 
 
 def as_channels(iq: np.ndarray) -> np.ndarray:
