@@ -13,6 +13,7 @@ include: "workflow/rules/splits.smk"
 include: "workflow/rules/embeddings.smk"
 include: "workflow/rules/readouts.smk"
 include: "workflow/rules/metrics.smk"
+include: "workflow/rules/submissions.smk"
 include: "workflow/rules/reports.smk"
 include: "workflow/rules/floor.smk"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from emma.files import InputError, parse
 from emma.tasks import Strict
@@ -18,7 +18,15 @@ class ProjectConfig(Strict):
     seed: Annotated[int, Field(ge=0)]
     eval_split: Literal["DEV", "HOLDOUT"]
     models: Annotated[tuple[str, ...], Field(min_length=1)]
+    submissions: tuple[str, ...] = ()
     floor_events: dict[str, Any] | None = None
+
+    @field_validator("submissions")
+    @classmethod
+    def _inside(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if any(Path(path).is_absolute() or ".." in Path(path).parts for path in value):
+            raise ValueError("expected folders inside the project")
+        return value
 
 
 def check_config(value: dict[str, Any], root: Path, source: str = "config/config.yaml") -> ProjectConfig:

@@ -122,15 +122,41 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     text = _read_text(path)
     try:
         value = yaml.load(text, Loader=_StrictLoader)
+        extent = _extent(value, {})
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise InputError(f"{path}: expected YAML ({' '.join(str(error).split())})") from None
     if not isinstance(value, dict):
         raise InputError(f"{path}: expected a mapping of keys to values")
+    if extent > _MOST_VALUES:
+        raise InputError(f"{path}: aliases stand for {extent:.1e} values, expected at most {_MOST_VALUES}")
     return value
+
+
+#: Most values that a YAML file may stand for, once its aliases are written out.
+_MOST_VALUES = 1_000_000
+
+
+def _extent(value: Any, seen: dict[int, int | None]) -> int:
+    """How many values ``value`` stands for with its aliases written out; ValueError where that is without end."""
+    if not isinstance(value, dict | list):
+        return 1
+    known = seen.get(id(value), -1)
+    if known is None:
+        raise ValueError("aliases that hold themselves")
+    if known < 0:
+        seen[id(value)] = None
+        parts = [*value, *value.values()] if isinstance(value, dict) else value
+        known = seen[id(value)] = 1 + sum(_extent(part, seen) for part in parts)
+    return known
 
 
 class _StrictLoader(yaml.SafeLoader):
     """The safe loader, which also refuses a key written twice (YAML 1.2, section 3.2.1.3)."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        super().flatten_mapping(node)
+        if len(node.value) > _MOST_VALUES:
+            raise yaml.constructor.ConstructorError(None, None, "merged keys without end", node.start_mark)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
         seen = set()

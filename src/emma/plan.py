@@ -12,10 +12,12 @@ from typing import Any
 
 from emma.backbones.load import ModelConfig, load_model_config
 from emma.config import check_config
+from emma.files import InputError
 from emma.hashing import canonical_json
 from emma.protocols import InDistribution, board_protocols, task_protocols
 from emma.provenance import code_digest
 from emma.release import holdout_seed, load_release_config
+from emma.submission import MANIFEST_NAME, Bundle
 from emma.tasks import Split, TaskID, TaskSpec
 
 #: The release whose results stand at the top of ``results``; those of others stand in ``results/releases/NAME``.
@@ -29,6 +31,7 @@ _LIBRARIES = {
     "pretrain": ("numpy", "torch"),
     "fit_fold": ("numpy", "scipy"),
     "score_task": ("numpy", "torchmetrics"),
+    "score_submission": ("numpy", "torchmetrics"),
 }
 
 
@@ -72,6 +75,29 @@ class Plan:
         self.tasks = list(self.release.tasks)
         for spec in self.release.tasks.values():
             board_protocols(spec)
+        self.submissions = self._submissions()
+
+    def _submissions(self) -> dict[str, Bundle]:
+        """Submitted bundles by the name of their model."""
+        found: dict[str, Bundle] = {}
+        for folder in self.config.submissions:
+            bundle = Bundle(self.root / folder)
+            if bundle.manifest.model in {*found, *self.models}:
+                raise InputError(f"{folder}: model: {bundle.manifest.model} is another row's name")
+            found[bundle.manifest.model] = bundle
+        return found
+
+    @property
+    def entrants(self) -> list[str]:
+        """Everyone on the board: the models, then the submissions."""
+        return [*self.models, *self.submissions]
+
+    def bundle_files(self, name: str) -> list[str]:
+        """The files of a submission that are there, relative to the project."""
+        bundle = self.submissions[name]
+        paths = [bundle.root / MANIFEST_NAME]
+        paths += [bundle.path(TaskID(task), *fold) for task in self.tasks_of(name) for fold in self.folds(task)]
+        return [path.relative_to(self.root).as_posix() for path in paths if path.is_file()]
 
     def _model(self, name: str) -> ModelConfig:
         return load_model_config(self.root / f"config/models/{name}.yaml")
@@ -93,7 +119,9 @@ class Plan:
         ]
 
     def tasks_of(self, model: str) -> list[str]:
-        """The release's tasks that a model takes."""
+        """The release's tasks that a model takes, or a submission predicts."""
+        if model in self.submissions:
+            return [task.value for task in self.tasks if task in self.submissions[model].manifest.readouts]
         return [task.value for task in self.tasks if task in self.models[model].tasks]
 
     def recipe_text(self) -> str:

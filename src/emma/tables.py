@@ -77,6 +77,63 @@ def check_values(path: str | Path, table: pa.Table, schema: pa.Schema) -> None:
             raise InputError(f"{path}: {field.name}: NaN or infinity, expected finite numbers")
 
 
+#: Bounds of a table from elsewhere: rows, values in a column, and bytes of one text.
+_MOST_ROWS, _MOST_VALUES, _LONGEST_TEXT = 500_000, 2**25, 256
+
+
+def read_untrusted(path: str | Path, schema: pa.Schema, ignored: pa.Schema | None = None) -> pa.Table:
+    """Read a table from elsewhere in memory that is bounded whatever the file declares.
+
+    Args:
+        path: the file.
+        schema: its columns.
+        ignored: further columns that may be there; they are not read.
+
+    Raises:
+        InputError: broken file, another schema, more rows or values than bounded, a longer text, or a null.
+    """
+    with open_parquet(path) as file:
+        found = file.schema_arrow
+        if ignored is not None:
+            extra = [name for name in ignored.names if name in found.names and name not in schema.names]
+            found = pa.schema([field for field in found if field.name not in extra])
+        check_schema(path, found, schema)
+        check_extent(path, file.metadata)
+        # Texts are read as dictionaries: a text that stands a million times takes its length once.
+        texts = [field.name for field in schema if field.type == pa.string()]
+    with pq.ParquetFile(path, read_dictionary=texts) as file:
+        try:
+            table = file.read(columns=schema.names, use_threads=False)
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"{path}: expected a complete Parquet file ({str(error)[:200]})") from None
+    for field in schema:
+        column = table[field.name]
+        if not field.nullable and column.null_count:
+            raise InputError(f"{path}: {field.name}: null, expected a value in every row")
+        if field.name in texts:
+            for chunk in column.chunks:
+                longest = pc.max(pc.binary_length(chunk.dictionary)).as_py() or 0
+                if longest > _LONGEST_TEXT:
+                    raise InputError(f"{path}: {field.name}: {longest} bytes, expected at most {_LONGEST_TEXT}")
+        elif pa.types.is_list(field.type) and any(chunk.flatten().null_count for chunk in column.chunks):
+            raise InputError(f"{path}: {field.name}: null in a list, expected numbers")
+    return table.select(schema.names).cast(pa.schema([field.with_nullable(True) for field in schema])).cast(schema)
+
+
+def check_extent(path: str | Path, metadata: pq.FileMetaData) -> None:
+    """Raise InputError where a Parquet file declares more rows or values than a table of ours can have."""
+    if metadata.num_rows > _MOST_ROWS:
+        raise InputError(f"{path}: {metadata.num_rows} rows, expected at most {_MOST_ROWS}")
+    values: dict[str, int] = {}
+    for group in range(metadata.num_row_groups):
+        for number in range(metadata.num_columns):
+            column = metadata.row_group(group).column(number)
+            name = column.path_in_schema
+            values[name] = values.get(name, 0) + column.num_values
+            if values[name] > _MOST_VALUES or column.total_uncompressed_size > 16 * _MOST_VALUES:
+                raise InputError(f"{path}: {name}: more values than a table of {_MOST_VALUES} holds")
+
+
 def write_table(path: str | Path, table: pa.Table, metadata: Mapping[str, str] | None = None) -> None:
     """Write a table, with ``metadata`` in its schema, under a temporary name and rename it."""
     if metadata is not None:

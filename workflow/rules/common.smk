@@ -1,5 +1,6 @@
 # The plan of the run, and the few names that every rule uses. Logic lives in src/emma/plan.py.
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -44,7 +45,7 @@ code = PLAN.code
 
 
 wildcard_constraints:
-    model="[A-Za-z0-9][A-Za-z0-9._-]*",
+    model="|".join(re.escape(name) for name in PLAN.models),
     task="|".join(PLAN.tasks),
     split="TRAIN|DEV|HOLDOUT|PRETRAIN",
     protocol="[a-z-]+",

@@ -28,10 +28,10 @@ rule run_record:
 rule board:
     input:
         manifest=f"{RESULTS}/release/manifest.json",
-        runs=expand(f"{RESULTS}/runs/{{model}}.json", model=PLAN.models),
+        runs=expand(f"{RESULTS}/runs/{{model}}.json", model=PLAN.entrants),
         replicates=[
             f"{RESULTS}/folds/{model}/{task}/score_replicates.parquet"
-            for model in PLAN.models
+            for model in PLAN.entrants
             for task in PLAN.tasks_of(model)
         ],
     output:

@@ -14,7 +14,7 @@ from emma.verify.base import AGGREGATED, Check
 from emma.verify.results import Results
 
 #: Folders at the top of the results that hold other runs, or nothing that a number rests on.
-_APART = {"releases", "holdout", "logs", "floor"}
+_APART = {"releases", "holdout", "logs", "floor_events"}
 
 
 class Inventory(Check):

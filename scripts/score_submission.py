@@ -1,0 +1,73 @@
+"""Validate a submitted bundle of predictions and score it: one line a fault and status 2, or a run record."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from emma.files import InputError, run_script, write_json
+from emma.protocols import board_protocols
+from emma.release import load_manifest, read_assigned
+from emma.scoring import write_replicates
+from emma.submission import Bundle, Expected, score, validate
+from emma.tables import without_pandas, write_table
+from emma.tasks import Split
+
+
+def main() -> None:
+    """Check everything, then write predictions with frozen targets, metrics, replicates and the run record."""
+    without_pandas()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("bundle", type=Path, help="folder with submission.yaml and predictions/")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="finished results of the release")
+    parser.add_argument("--eval-split", type=Split, default=Split.DEV, help="DEV (default) or HOLDOUT")
+    parser.add_argument("--seed", type=int, default=0, help="the run's seed (default 0)")
+    parser.add_argument("--taken", nargs="*", default=[], help="names that other models have")
+    parser.add_argument(
+        "--out", type=Path, help="where runs/ and folds/ are written; without it, only the scores are shown"
+    )
+    arguments = parser.parse_args()
+    bundle = Bundle(arguments.bundle)
+    expected = _expected(arguments)
+    faults = validate(bundle, expected)
+    if faults:
+        sys.stderr.write("".join(f"{' '.join(fault.split())}\n" for fault in faults))
+        raise SystemExit(2)
+    scored = score(bundle, expected)
+    model = bundle.manifest.model
+    if arguments.out is None:
+        for task, record in scored.record.tasks.items():
+            sys.stdout.write(f"{model} {task} {record.metric} {record.score} {record.unit}\n")
+        return
+    metadata = {
+        "data_release_hash": expected.manifest.data_release_hash,
+        "model_provenance": json.dumps(scored.provenance, sort_keys=True),
+    }
+    for (task, protocol, value), (table, undefined) in scored.predictions.items():
+        place = arguments.out / "folds" / model / task.value / protocol / value
+        more = {} if undefined is None else {"undefined": undefined}
+        write_table(place / "predictions.parquet", table, metadata | more)
+        write_json(place / "metrics.json", scored.metrics[task, protocol, value])
+    for task, replicates in scored.replicates.items():
+        write_replicates(arguments.out / "folds" / model / task.value / "score_replicates.parquet", replicates)
+    write_json(arguments.out / "runs" / f"{model}.json", scored.record.model_dump(mode="json"))
+
+
+def _expected(arguments: argparse.Namespace) -> Expected:
+    """The release's folds, built again from the frozen indexes."""
+    manifest = load_manifest(arguments.results / "release" / "manifest.json")
+    folds = {}
+    for task, spec in manifest.tasks.items():
+        scenes = arguments.results / "scenes" / task.value
+        splits = (Split.TRAIN, arguments.eval_split)
+        assigned = [read_assigned(manifest, task, split, scenes / f"{split.value}.index.parquet") for split in splits]
+        for name, protocol in board_protocols(spec).items():
+            for value in protocol.eval_values():
+                folds[task, name, value] = protocol.fold(value, *assigned, arguments.seed)
+    if not folds:
+        raise InputError(f"{arguments.results}: no fold to submit to")
+    return Expected(manifest, folds, arguments.seed, arguments.eval_split, frozenset(arguments.taken))
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -1,0 +1,220 @@
+"""A stranger's bundle: scored by scene id where it is right, refused with every fault at once where it is not."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from emma_miniature import publish_board
+
+from emma.release import load_manifest
+from emma.verify import Results, verify
+
+ROOT = Path(__file__).resolve().parents[3]
+PLACE = "predictions/E-LOC-LOS/leave-one-environment-out/E_URBAN.parquet"
+
+
+def make_bundle(results, folder, model="guest"):
+    """A bundle with the predictions of the miniature's model `many`, its rows shuffled, its targets wrong."""
+    manifest = load_manifest(results / "release/manifest.json")
+    rng = np.random.default_rng(0)
+    for path in sorted((results / "folds/many").glob("*/*/*/predictions.parquet")):
+        task, protocol, value = path.parts[-4:-1]
+        if protocol == "leave-one-snr-regime-out":
+            continue
+        table = pq.read_table(path).select(["scene_id", "target", "scores"]).replace_schema_metadata()
+        wrong = pa.array(np.zeros(table.num_rows))
+        table = table.set_column(1, table.schema.field("target"), wrong).take(rng.permutation(table.num_rows))
+        out = folder / "predictions" / task / protocol / f"{value}.parquet"
+        out.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, out)
+    parameters = {"E-LOC-AOA": 14, "E-LOC-LOS": 7, "E-ID-FP": 12}
+    content = {
+        "model": model,
+        "pretraining": "unknown",
+        "data_release_hash": manifest.data_release_hash,
+        "harness_version": "0.1.0",
+        "seed": 0,
+        "readouts": {
+            task.value: {"kind": spec.readout.kind, "embedding_dim": 6, "parameters": parameters[task.value]}
+            for task, spec in manifest.tasks.items()
+        },
+    }
+    (folder / "submission.yaml").write_text(yaml.safe_dump(content))
+    return folder
+
+
+def submit(folder, results, *options):
+    command = [sys.executable, ROOT / "scripts/score_submission.py", folder, "--results", results, *options]
+    return subprocess.run(map(str, command), capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def bundle(project, tmp_path):
+    return make_bundle(project / "results", tmp_path / "bundle")
+
+
+def test_shuffled_rows_with_wrong_targets_get_the_frozen_score_and_verify(project, bundle):
+    results = project / "results"
+    done = submit(bundle, results, "--out", results)
+    assert (done.returncode, done.stderr) == (0, "")
+    guest, many = (json.loads((results / f"runs/{name}.json").read_text()) for name in ("guest", "many"))
+    assert guest["kind"] == "submitted"
+    assert guest["tasks"]["E-LOC-LOS"]["score"] == many["tasks"]["E-LOC-LOS"]["score"]
+    assert guest["run_manifest"]["prediction_bundle_hashes"] == many["run_manifest"]["prediction_bundle_hashes"]
+    publish_board(results)
+    rows = {row["model"]: row for row in json.loads((results / "leaderboard.json").read_text())["models"]}
+    assert rows["guest"]["rank"] == rows["many"]["rank"] and rows["guest"]["kind"] == "submitted"
+    assert [str(outcome) for outcome in verify(Results(results, project)) if outcome.faults] == []
+
+
+def test_all_faults_are_told_at_once(project, bundle):
+    rewrite(bundle / PLACE, lambda table: table.slice(1))
+    edit(bundle, seed=4, data_release_hash="0" * 64)
+    done = submit(bundle, project / "results")
+    assert done.returncode == 2
+    lines = done.stderr.splitlines()
+    assert len(lines) == 3 and sum("scene_id: 1 missing" in line for line in lines) == 1
+
+
+def rewrite(path, change):
+    pq.write_table(change(pq.read_table(path)), path)
+
+
+def edit(folder, **fields):
+    path = folder / "submission.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | fields))
+
+
+def readout(**fields):
+    def change(folder):
+        content = yaml.safe_load((folder / "submission.yaml").read_text())
+        content["readouts"]["E-LOC-LOS"] |= fields
+        edit(folder, readouts=content["readouts"])
+
+    return change
+
+
+def scores(value):
+    def change(table):
+        values = [value, *table["scores"].to_pylist()[1:]]
+        return table.set_column(2, "scores", pa.array(values, pa.list_(pa.float64())))
+
+    return lambda folder: rewrite(folder / PLACE, change)
+
+
+def of_table(change):
+    return lambda folder: rewrite(folder / PLACE, change)
+
+
+def link(folder):
+    elsewhere = folder.parent / "elsewhere.parquet"
+    (folder / PLACE).rename(elsewhere)
+    (folder / PLACE).symlink_to(elsewhere)
+
+
+def bomb(folder):
+    """A few kilobytes that hold two million rows."""
+    column = pa.array(["x" * 64] * 2_000_000)
+    lists = pa.ListArray.from_arrays(pa.array(np.zeros(2_000_001, np.int32)), pa.array([], pa.float64()))
+    pq.write_table(pa.table({"scene_id": column, "scores": lists}), folder / PLACE)
+
+
+def long_text(folder):
+    table = pq.read_table(folder / PLACE)
+    ids = pa.array(["x" * 1_000_000] * table.num_rows)
+    pq.write_table(table.set_column(0, "scene_id", ids), folder / PLACE)
+
+
+def without_column(folder):
+    rewrite(folder / PLACE, lambda table: table.drop_columns("scores"))
+
+
+BROKEN = {
+    "file missing": (lambda folder: (folder / PLACE).unlink(), "no such file"),
+    "row missing": (of_table(lambda table: table.slice(1)), "scene_id: 1 missing"),
+    "row twice": (of_table(lambda table: pa.concat_tables([table, table.slice(0, 1)])), "stands twice"),
+    "foreign scene": (
+        of_table(
+            lambda table: table.set_column(0, "scene_id", pa.array(["0" * 64, *table["scene_id"].to_pylist()[1:]]))
+        ),
+        "that the fold does not score",
+    ),
+    "null id": (
+        of_table(lambda table: table.set_column(0, "scene_id", pa.array([None, *table["scene_id"].to_pylist()[1:]]))),
+        "scene_id: null",
+    ),
+    "NaN": (scores([float("nan")]), "NaN or infinity"),
+    "infinity": (scores([float("inf")]), "NaN or infinity"),
+    "null score": (scores([None]), "null in a list"),
+    "two scores for one": (scores([1.0, 2.0]), "expected lists of 1 numbers"),
+    "column missing": (without_column, "scores: column missing"),
+    "column of another type": (
+        of_table(lambda table: table.set_column(2, "scores", pa.array([[1]] * table.num_rows, pa.list_(pa.int32())))),
+        "scores: expected list",
+    ),
+    "column too many": (
+        of_table(lambda table: table.append_column("device", pa.nulls(table.num_rows, pa.string()))),
+        "device: column not expected",
+    ),
+    "truncated": (lambda folder: (folder / PLACE).write_bytes((folder / PLACE).read_bytes()[:99]), "complete Parquet"),
+    "more rows than any release": (bomb, "rows, expected at most"),
+    "ids of a megabyte": (long_text, "bytes, expected at most"),
+    "link out of the bundle": (link, "a link, expected"),
+    "file of no fold": (
+        lambda folder: (folder / "predictions/E-LOC-LOS/extra.parquet").write_bytes(b"x"),
+        "belongs to no fold",
+    ),
+    "another release": (lambda folder: edit(folder, data_release_hash="0" * 64), "data_release_hash: expected"),
+    "another seed": (lambda folder: edit(folder, seed=9), "seed: expected 0"),
+    "another split": (lambda folder: edit(folder, eval_split="HOLDOUT"), "eval_split: expected DEV"),
+    "another harness": (lambda folder: edit(folder, harness_version="9"), "harness_version: expected"),
+    "a name that is taken": (lambda folder: edit(folder, model="many"), "stands on the board already"),
+    "a name that is a path": (lambda folder: edit(folder, model="../../many"), "model: "),
+    "anchors of its own": (lambda folder: edit(folder, anchors={"E-LOC-LOS": [0, 1]}), "anchors: unknown key"),
+    "capacity not declared": (lambda folder: edit(folder, readouts={}), "readouts: "),
+    "another head": (readout(kind="discriminant"), "kind: expected logistic"),
+    "too wide": (readout(embedding_dim=4096), "wider than the pinned"),
+    "too many parameters": (readout(parameters=8), "parameters: 8, expected at most 7"),
+    "manifest too large": (
+        lambda folder: (folder / "submission.yaml").write_text("#" * 2_000_000),
+        "bytes, expected at most",
+    ),
+    "manifest missing": (lambda folder: (folder / "submission.yaml").unlink(), "no such file"),
+    "aliases without end": (
+        lambda folder: (folder / "submission.yaml").write_text(
+            "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 60))
+        ),
+        "aliases",
+    ),
+}
+
+
+@pytest.fixture(scope="session")
+def program():
+    spec = importlib.util.spec_from_file_location("score_submission", ROOT / "scripts/score_submission.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_bundle_is_refused_in_one_line(project, bundle, program, kind, monkeypatch, capsys):
+    change, message = BROKEN[kind]
+    change(bundle)
+    argv = ["score_submission.py", bundle, "--results", project / "results", "--taken", "many"]
+    monkeypatch.setattr(sys, "argv", [str(part) for part in argv])
+    from emma.files import run_script
+
+    with pytest.raises(SystemExit) as stopped:
+        run_script(program.main)
+    error = capsys.readouterr().err
+    assert stopped.value.code == 2
+    assert [line for line in error.splitlines() if message in line and str(bundle) in line], error
+    assert "Traceback" not in error and len(error.splitlines()) <= 3
