@@ -87,6 +87,8 @@ def table_hash(table: pa.Table, key: str = "scene_id") -> str:
     zero or the payload of NaN; nulls are told from zeros and from NaN. Columns are numbers, booleans, strings or lists
     of these. ValueError on any other type, or if a key is null or stands twice.
     """
+    import pyarrow as pa
+
     keys = table[key].to_pylist()
     if None in keys or len(set(keys)) != len(keys):
         raise ValueError(f"column {key}: keys must be present and unique")
@@ -94,7 +96,7 @@ def table_hash(table: pa.Table, key: str = "scene_id") -> str:
     digest = hashlib.sha256()
     schema = [[field.name, _type_name(field.type)] for field in table.schema]
     digest.update(canonical_json({"rows": table.num_rows, "schema": schema}))
-    table = table.take(order)
+    table = table.take(pa.array(order, pa.int64()))
     for column in table.columns:
         for part in _column_bytes(column):
             digest.update(len(part).to_bytes(8, "little"))
