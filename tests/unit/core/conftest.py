@@ -1,0 +1,128 @@
+"""A release of random scenes, small enough to freeze, embed, fit and score in a second."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from emma.files import write_json
+from emma.release import DataReleaseManifest, freeze, load_release_config, manifest_record, read_assigned
+from emma.scenes import METADATA_SCHEMA, write_scenes
+from emma.tasks import Split, TaskID
+
+ROOT = Path(__file__).parents[3]
+
+
+@dataclass(frozen=True)
+class World:
+    """Where the release is, and its manifest."""
+
+    results: Path
+    manifest: DataReleaseManifest
+
+    def index(self, task: TaskID, split: Split) -> pa.Table:
+        path = self.results / "scenes" / task.value / f"{split.value}.index.parquet"
+        return read_assigned(self.manifest, task, split, path)
+
+    def indexes(self, task: TaskID) -> tuple[pa.Table, pa.Table]:
+        return self.index(task, Split.TRAIN), self.index(task, Split.DEV)
+
+    def scenes(self, task: TaskID) -> list[Path]:
+        return [self.results / "scenes" / task.value / f"{split}.parquet" for split in ("TRAIN", "DEV")]
+
+
+class Toy:
+    """Two features that know the label, which the scenes carry in their first samples, and two of noise."""
+
+    name = "toy"
+    embedding_dim = 4
+
+    def embed(self, iq: np.ndarray, sample_rate_hz: float, center_frequency_hz: float) -> np.ndarray:
+        del sample_rate_hz, center_frequency_hz
+        first = iq[:, 0, :2] / np.abs(iq[:, 0, :1])
+        return np.hstack([first.real, first.imag]).astype(np.float32)
+
+
+def metadata(count: int, **columns: object) -> dict[str, list]:
+    """Metadata columns of ``count`` scenes; a value that is not a list stands in every row."""
+    plain = {"task": "E-LOC-AOA", "split": "TRAIN", "frequency_band": "2.4GHz", "snr_regime": "mid", "snr_db": 5.0}
+    plain |= {"sample_rate_hz": 2e7, "center_frequency_hz": 2.44e9} | columns
+    every = {name: plain.get(name) for name in METADATA_SCHEMA.names}
+    return {name: value if isinstance(value, list) else [value] * count for name, value in every.items()}
+
+
+def _rows(task: TaskID, split: str, spec: object) -> list[dict]:
+    if task is TaskID.E_ID_FP:
+        return [
+            {"device": unit, "session": f"{split}{session}", "receiver": f"R{session}", "label_class": unit}
+            | {"snr_regime": ("mid", "high")[capture % 2]}
+            for unit in spec.classes
+            for session in range(3)
+            for capture in range(4)
+        ]
+    rows = []
+    for number in range(96 if task is not TaskID.E_ID_AMC else 132):
+        row = {
+            "environment": ("E_URBAN", "E_RURAL")[number % 2],
+            "frequency_band": ("2.4GHz", "5.8GHz")[number // 2 % 2],
+        }
+        row["snr_regime"] = ("low", "mid", "high")[number // 4 % 3]
+        row["link_id"] = f"{task.value}-{split}-{number}"
+        if task is TaskID.E_ID_AMC:
+            row["label_class"] = spec.classes[number // 12 % len(spec.classes)]
+        elif task is TaskID.E_LOC_AOA:
+            row["label_azimuth_deg"] = 360.0 * number / 96
+        else:
+            row["label_class"] = spec.classes[number // 12 % 2]
+        rows.append(row)
+    return rows
+
+
+def _iq(rows: list[dict], spec: object, rng: np.random.Generator) -> np.ndarray:
+    iq = rng.normal(size=(len(rows), 1, 32)) + 1j * rng.normal(size=(len(rows), 1, 32))
+    for row, samples in zip(rows, iq, strict=True):
+        turn = row.get("label_azimuth_deg")
+        if turn is None:
+            turn = 360.0 * spec.classes.index(row["label_class"]) / len(spec.classes)
+        samples[0, 0] = np.exp(1j * (np.deg2rad(turn) + 0.3 * rng.normal()))
+        samples[0, 1] = 1 + rng.normal()
+    return iq.astype(np.complex64)
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    results = tmp_path_factory.mktemp("results")
+    config = load_release_config(ROOT / "config" / "releases" / "tiny.yaml")
+    rng = np.random.default_rng(0)
+    paths: dict[TaskID, dict[Split, Path]] = {}
+    for task, spec in config.tasks.items():
+        for split in (Split.TRAIN, Split.DEV):
+            rows = _rows(task, split.value, spec)
+            columns = {name: [row.get(name) for row in rows] for name in METADATA_SCHEMA.names if name in rows[0]}
+            table = metadata(len(rows), task=task.value, split=split.value, **columns)
+            iq = _iq(rows, spec, rng)
+            folder = results / "scenes" / task.value
+            index = folder / f"{split.value}.index.parquet"
+            half = len(rows) // 2
+            cut = [
+                (iq[part], {name: values[part] for name, values in table.items()})
+                for part in (slice(half), slice(half, None))
+            ]
+            write_scenes(folder / f"{split.value}.parquet", index, iter(cut))
+            paths.setdefault(task, {})[split] = index
+    manifest = freeze(config, paths, "0", "0" * 64)
+    write_json(results / "release" / "manifest.json", manifest_record(manifest))
+    return World(results, manifest)
+
+
+@pytest.fixture(scope="session")
+def toy() -> Toy:
+    return Toy()
+
+
+@pytest.fixture(scope="session")
+def scene_columns() -> Callable[..., dict[str, list]]:
+    return metadata
