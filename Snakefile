@@ -15,6 +15,7 @@ include: "workflow/rules/readouts.smk"
 include: "workflow/rules/metrics.smk"
 include: "workflow/rules/submissions.smk"
 include: "workflow/rules/reports.smk"
+include: "workflow/rules/release.smk"
 include: "workflow/rules/floor.smk"
 
 

@@ -2,13 +2,15 @@
 
 import argparse
 import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
 from emma.files import run_script
 from emma.tables import without_pandas
-from emma.verify import CHECKS, Outcome, Results, verify
+from emma.verify import Outcome, Results, verify
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -17,19 +19,40 @@ def main() -> None:
     """Run the checks, print one line each and a verdict."""
     without_pandas()
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("results", type=Path, help="results/, the folder of another release")
-    parser.add_argument("--project", type=Path, default=ROOT, help="project whose config made them (default: this one)")
+    parser.add_argument("results", type=Path, help="results/, the folder of another release, or a release archive")
+    parser.add_argument(
+        "--project", type=Path, help="project whose config made them (default: this one, or the archive)"
+    )
     arguments = parser.parse_args()
+    faults = 0
 
-    def tell(outcome: Outcome) -> None:
-        sys.stdout.write(f"{outcome}\n")
+    def tell(outcome: Outcome, archive: Path | None = None) -> None:
+        nonlocal faults
+        faults += len(outcome.faults)
+        text = str(outcome)
+        sys.stdout.write((text if archive is None else text.replace(f"{archive}/", f"{arguments.results}: ")) + "\n")
         sys.stdout.flush()
 
     with threadpool_limits(1):
-        outcomes = verify(Results(arguments.results, arguments.project), [kind() for kind in CHECKS], tell)
-    faults = sum(len(outcome.faults) for outcome in outcomes)
+        if arguments.results.is_file():
+            _archive(arguments, tell)
+        else:
+            verify(Results(arguments.results, arguments.project or ROOT), tell=tell)
     sys.stdout.write(f"{arguments.results}: {f'{faults} faults' if faults else 'verified'}\n")
     raise SystemExit(1 if faults else 0)
+
+
+def _archive(arguments: argparse.Namespace, tell: Callable[..., None]) -> None:
+    """Unpack an archive within bounds, compare its sums, verify its results."""
+    from emma.archive import check_sums, find_results, unpack
+
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name).resolve()
+        unpack(arguments.results, root)
+        sums = tuple(check_sums(root))
+        tell(Outcome("sums", sum(path.is_file() for path in root.rglob("*")), sums, ""), root)
+        results = Results(find_results(root, arguments.results), arguments.project or root)
+        verify(results, tell=lambda outcome: tell(outcome, root))
 
 
 if __name__ == "__main__":

@@ -153,11 +153,6 @@ def _extent(value: Any, seen: dict[int, int | None]) -> int:
 class _StrictLoader(yaml.SafeLoader):
     """The safe loader, which also refuses a key written twice (YAML 1.2, section 3.2.1.3)."""
 
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        super().flatten_mapping(node)
-        if len(node.value) > _MOST_VALUES:
-            raise yaml.constructor.ConstructorError(None, None, "merged keys without end", node.start_mark)
-
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
         seen = set()
         for key_node, _ in node.value:

@@ -98,10 +98,8 @@ def read_untrusted(path: str | Path, schema: pa.Schema, ignored: pa.Schema | Non
             extra = [name for name in ignored.names if name in found.names and name not in schema.names]
             found = pa.schema([field for field in found if field.name not in extra])
         check_schema(path, found, schema)
-        check_extent(path, file.metadata)
-        # Texts are read as dictionaries: a text that stands a million times takes its length once.
-        texts = [field.name for field in schema if field.type == pa.string()]
-    with pq.ParquetFile(path, read_dictionary=texts) as file:
+    inspect_parquet(path)
+    with open_parquet(path) as file:
         try:
             table = file.read(columns=schema.names, use_threads=False)
         except (pa.ArrowException, OSError) as error:
@@ -110,14 +108,28 @@ def read_untrusted(path: str | Path, schema: pa.Schema, ignored: pa.Schema | Non
         column = table[field.name]
         if not field.nullable and column.null_count:
             raise InputError(f"{path}: {field.name}: null, expected a value in every row")
-        if field.name in texts:
-            for chunk in column.chunks:
-                longest = pc.max(pc.binary_length(chunk.dictionary)).as_py() or 0
-                if longest > _LONGEST_TEXT:
-                    raise InputError(f"{path}: {field.name}: {longest} bytes, expected at most {_LONGEST_TEXT}")
-        elif pa.types.is_list(field.type) and any(chunk.flatten().null_count for chunk in column.chunks):
+        if pa.types.is_list(field.type) and any(chunk.flatten().null_count for chunk in column.chunks):
             raise InputError(f"{path}: {field.name}: null in a list, expected numbers")
-    return table.select(schema.names).cast(pa.schema([field.with_nullable(True) for field in schema])).cast(schema)
+    return pa.Table.from_arrays(table.select(schema.names).columns, schema=schema)
+
+
+def inspect_parquet(path: str | Path) -> None:
+    """Raise InputError where a Parquet file from elsewhere holds more than a table of ours can: rows, values, texts."""
+    with open_parquet(path) as file:
+        check_extent(path, file.metadata)
+        texts = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
+    # Texts are read as dictionaries: a text that stands a million times takes its length once.
+    with pq.ParquetFile(path, read_dictionary=texts) as file:
+        for name in texts:
+            try:
+                column = file.read(columns=[name], use_threads=False)[name]
+            except (pa.ArrowException, OSError) as error:
+                raise InputError(f"{path}: expected a complete Parquet file ({str(error)[:200]})") from None
+            for chunk in column.chunks:
+                values = chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk
+                longest = pc.max(pc.binary_length(values)).as_py() or 0
+                if longest > _LONGEST_TEXT:
+                    raise InputError(f"{path}: {name}: {longest} bytes, expected at most {_LONGEST_TEXT}")
 
 
 def check_extent(path: str | Path, metadata: pq.FileMetaData) -> None:

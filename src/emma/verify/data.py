@@ -17,6 +17,25 @@ from emma.verify.results import Results
 _APART = {"releases", "holdout", "logs", "floor_events"}
 
 
+def expected_files(results: Results) -> set[str]:
+    """Names, below the root, of every file that finished results hold and that a check reads."""
+    names = {"release/manifest.json", "leaderboard.json", "leaderboard.csv", "leaderboard.schema.json"}
+    names |= {"reports/aggregation.json"} | ({"reports/stress.json"} if results.has_stress() else set())
+    names |= {f"runs/{model}.json" for model in results.models()}
+    for task in results.tasks:
+        for protocol, value in results.folds(task):
+            names |= {f"splits/{task}/{protocol}/{value}/{side}.parquet" for side in ("train", "eval")}
+        splits = {*results.manifest().splits.get(task, {}), results.eval_split()}
+        names |= {f"scenes/{task}/{split}.index.parquet" for split in splits}
+    for model, task, protocol, value in results.model_folds():
+        files = ["metrics.json", "predictions.parquet"]
+        files += [] if results.is_submitted(model) else ["readout.safetensors"]
+        names |= {f"folds/{model}/{task}/{protocol}/{value}/{file}" for file in files}
+        kind = "score" if protocol in results.board_protocols(task) else "stress"
+        names.add(f"folds/{model}/{task}/{kind}_replicates.parquet")
+    return names
+
+
 class Inventory(Check):
     """Every file of every fold, run and report is there, is a file of its own, and no other one stands among them."""
 
@@ -24,11 +43,10 @@ class Inventory(Check):
 
     def run(self, results: Results) -> None:
         """Compare the files found with those that manifest, runs and protocols ask for."""
-        expected = {"release/manifest.json", "leaderboard.json", "leaderboard.csv", "leaderboard.schema.json"}
-        expected |= {"reports/aggregation.json"}
+        expected = {"release/manifest.json", "leaderboard.json"}
         unbuilt: set[str] | None = None
         with self.item(results.root):
-            expected |= self._of_folds(results)
+            expected = expected_files(results)
             unbuilt = set() if results.has_stress() else self._of_stress(results)
         for name in sorted(expected):
             with self.item(results.root / name):
@@ -50,21 +68,6 @@ class Inventory(Check):
                 continue
             elif name not in expected and name not in unbuilt:
                 self.fault(path, "belongs to no fold or run of these results")
-
-    @staticmethod
-    def _of_folds(results: Results) -> set[str]:
-        names = {f"runs/{model}.json" for model in results.models()}
-        for task in results.tasks:
-            for protocol, value in results.folds(task):
-                names |= {f"splits/{task}/{protocol}/{value}/{side}.parquet" for side in ("train", "eval")}
-            names |= {f"scenes/{task}/{split}.index.parquet" for split in (Split.TRAIN, results.eval_split())}
-        for model, task, protocol, value in results.model_folds():
-            files = ["metrics.json", "predictions.parquet"]
-            files += [] if results.is_submitted(model) else ["readout.safetensors"]
-            names |= {f"folds/{model}/{task}/{protocol}/{value}/{file}" for file in files}
-            kind = "score" if protocol in results.board_protocols(task) else "stress"
-            names.add(f"folds/{model}/{task}/{kind}_replicates.parquet")
-        return names
 
     @staticmethod
     def _of_stress(results: Results) -> set[str]:
