@@ -81,13 +81,17 @@ def write_scenes(
         chunks: pairs of complex64 ``[n, antennas, samples]`` and metadata columns of length n.
 
     Raises:
-        InputError: samples are not finite, a metadata column is missing, a scene stands twice, or no chunk came.
+        InputError: samples are not complex64 or not finite, a metadata column or a value in it is missing, a scene
+            stands twice, or there is none.
     """
     with contextlib.ExitStack() as stack:
         scene_temporary = stack.enter_context(atomic(scene_path))
         index_temporary = stack.enter_context(atomic(index_path))
         writer, index = None, []
         for iq, columns in chunks:
+            if iq.dtype != np.complex64 or iq.ndim != 3:
+                found = f"{iq.dtype} {list(iq.shape)}"
+                raise InputError(f"{scene_path}: iq: {found}, expected complex64 [scenes, antennas, samples]")
             if not len(iq):
                 continue
             if writer is None:
@@ -115,8 +119,6 @@ def _chunk_table(path: str | Path, iq: np.ndarray, columns: Mapping[str, Sequenc
     missing = sorted(set(METADATA_SCHEMA.names) - set(columns))
     if missing:
         raise InputError(f"{path}: {missing[0]}: column missing")
-    if iq.dtype != np.complex64 or iq.ndim != 3:
-        raise InputError(f"{path}: iq: {iq.dtype} {list(iq.shape)}, expected complex64 [scenes, antennas, samples]")
     iq = np.ascontiguousarray(iq)
     check_iq(path, iq)
     metadata = pa.table(

@@ -1,0 +1,255 @@
+"""Releases: what is refused when scenes are frozen, and what a manifest is held to."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from emma.files import InputError, parse, read_yaml
+from emma.hashing import sha256
+from emma.release import (
+    DataReleaseManifest,
+    HoldoutCommitment,
+    ReleaseConfig,
+    SplitRecord,
+    freeze,
+    holdout_seed,
+    load_manifest,
+    load_release_config,
+    manifest_record,
+    read_assigned,
+    split_seed,
+)
+from emma.tasks import Split, TaskID
+
+RELEASES = Path(__file__).parents[3] / "config" / "releases"
+SEED = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.fixture
+def tiny() -> dict:
+    return read_yaml(RELEASES / "tiny.yaml")
+
+
+@pytest.fixture
+def world_config(tiny) -> ReleaseConfig:
+    return parse(ReleaseConfig, tiny, "tiny")
+
+
+@pytest.mark.parametrize("path", sorted(RELEASES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_releases_that_ship_are_valid(path):
+    config = load_release_config(path)
+    assert parse(ReleaseConfig, config.model_dump(mode="json"), path) == config
+
+
+def _set(value, path, new):
+    *parents, last = path.split("/")
+    for key in parents:
+        value = value[key]
+    value[last] = new
+
+
+@pytest.mark.parametrize(
+    ("path", "new", "message"),
+    [
+        ("sede", 1, "sede: unknown key"),
+        ("seed", "7", "seed: Input should be a valid integer"),
+        ("seed", -1, "seed: "),
+        ("seed", True, "seed: "),
+        ("release", "../up", "release: "),
+        ("bootstrap/resamples", 10, "bootstrap.resamples: "),
+        ("bootstrap/level", 1.0, "bootstrap.level: "),
+        ("bootstrap/level", 0.0, "bootstrap.level: "),
+        ("tasks", {}, "tasks: expected at least one"),
+        ("tasks/E-LOC-XYZ", {}, "tasks.E-LOC-XYZ"),
+        ("tasks/E-LOC-LOS/metric", "Accuracy", "tasks.E-LOC-LOS: metric: Accuracy"),
+        ("stress_regimes/E-LOC-AOA", ["mid"], "stress_regimes.E-LOC-AOA: expected"),
+        ("stress_regimes/E-LOC-AOA", ["mid", "mid", "low"], "stress_regimes.E-LOC-AOA: expected"),
+        ("stress_regimes/E-LOC-AOA", ["mid", "a/b"], "stress_regimes.E-LOC-AOA.1"),
+        ("rfgen/x", float("nan"), "expected finite numbers"),
+        ("holdout", {"seed_sha256": "A" * 64, "splits": {}}, "holdout.seed_sha256"),
+    ],
+)
+def test_a_release_config_that_is_wrong_is_refused(tiny, tmp_path, path, new, message):
+    _set(tiny, path, new)
+    file = tmp_path / "tiny.yaml"
+    file.write_text(yaml.safe_dump(tiny))
+    with pytest.raises(InputError) as caught:
+        load_release_config(file)
+    assert str(caught.value).startswith(f"{file}: ")
+    assert message in str(caught.value)
+
+
+def test_a_release_is_named_as_its_file(tiny, tmp_path):
+    (tmp_path / "v9.yaml").write_text(yaml.safe_dump(tiny))
+    with pytest.raises(InputError, match="release: expected v9"):
+        load_release_config(tmp_path / "v9.yaml")
+
+
+def test_the_manifest_comes_back_with_its_hash(world, tmp_path):
+    found = load_manifest(world.results / "release" / "manifest.json")
+    assert found == world.manifest
+    assert found.data_release_hash == world.manifest.data_release_hash
+    text = json.dumps(dict(reversed(manifest_record(found).items())), indent=7)
+    (tmp_path / "m.json").write_text(text)
+    assert load_manifest(tmp_path / "m.json").data_release_hash == found.data_release_hash
+
+
+@pytest.mark.parametrize(
+    ("path", "new"),
+    [
+        ("tasks/E-LOC-AOA/anchors/maximum", 180.0),
+        ("tasks/E-LOC-AOA/in_ood_avg", False),
+        ("splits/E-LOC-AOA/DEV/index_hash", "0" * 64),
+        ("splits/E-LOC-AOA/DEV/scenes", 1),
+        ("seed", 8),
+        ("rfgen/hardware_seed", 1),
+        ("caveats", []),
+        ("rfgen_source_sha256", "1" * 64),
+        ("data_release_hash", "0" * 64),
+        ("data_release_hash", None),
+    ],
+)
+def test_a_manifest_that_was_changed_is_refused(world, tmp_path, path, new):
+    record = json.loads(json.dumps(manifest_record(world.manifest)))
+    _set(record, path, new)
+    (tmp_path / "m.json").write_text(json.dumps(record))
+    with pytest.raises(InputError, match=r"m\.json: data_release_hash: expected"):
+        load_manifest(tmp_path / "m.json")
+
+
+@pytest.mark.parametrize("text", ["[]", "null", "{}", '"a"'])
+def test_what_is_no_manifest_is_refused(tmp_path, text):
+    (tmp_path / "m.json").write_text(text)
+    with pytest.raises(InputError, match=r"m\.json: "):
+        load_manifest(tmp_path / "m.json")
+
+
+def test_an_unknown_task_is_named(world):
+    assert world.manifest.spec("E-ID-FP") is world.manifest.tasks[TaskID.E_ID_FP]
+    with pytest.raises(InputError, match="task E-ID: expected one of E-LOC-AOA"):
+        world.manifest.spec("E-ID")
+
+
+def _paths(world, task):
+    folder = world.results / "scenes" / task.value
+    return {task: {split: folder / f"{split.value}.index.parquet" for split in (Split.TRAIN, Split.DEV)}}
+
+
+def test_the_order_in_which_scenes_are_frozen_does_not_count(world, world_config):
+    paths = {}
+    for task in reversed(list(TaskID)):
+        paths |= {task: dict(reversed(_paths(world, task)[task].items()))}
+    again = freeze(world_config, paths, "0", "0" * 64)
+    assert again.data_release_hash == world.manifest.data_release_hash
+    assert freeze(world_config, paths, "1", "0" * 64).data_release_hash != again.data_release_hash
+
+
+@pytest.mark.parametrize(
+    ("task", "column", "values", "message"),
+    [
+        (TaskID.E_LOC_AOA, "environment", {"E_RURAL": "E_URBAN"}, "environment: no scene of E_RURAL"),
+        (TaskID.E_LOC_AOA, "environment", {"E_RURAL": "E_MOON"}, "environment: no scene of E_RURAL"),
+        (TaskID.E_LOC_LOS, "frequency_band", {"5.8GHz": "2.4GHz"}, "frequency_band: no scene of 5.8GHz"),
+        (TaskID.E_LOC_LOS, "split", {"DEV": "TRAIN"}, "split: expected DEV in every row"),
+        (TaskID.E_LOC_LOS, "task", {"E-LOC-LOS": "E-LOC-AOA"}, "task: expected E-LOC-LOS in every row"),
+        (TaskID.E_LOC_LOS, "label_class", {"LOS": None}, "label_class: null"),
+        (TaskID.E_LOC_LOS, "label_class", {"LOS": "los"}, "label_class: los is not among the classes"),
+    ],
+)
+def test_scenes_that_the_tasks_do_not_declare_are_refused(world, world_config, tmp_path, task, column, values, message):
+    paths = _paths(world, task)
+    index = pq.read_table(paths[task][Split.DEV])
+    changed = [values.get(value, value) for value in index[column].to_pylist()]
+    number = index.schema.get_field_index(column)
+    paths[task][Split.DEV] = tmp_path / "DEV.index.parquet"
+    pq.write_table(index.set_column(number, index.schema.field(column), [changed]), paths[task][Split.DEV])
+    with pytest.raises(InputError, match=message):
+        freeze(world_config, paths, "0", "0")
+
+
+def test_one_odd_value_among_many_is_refused(world, world_config, tmp_path):
+    paths = _paths(world, TaskID.E_LOC_AOA)
+    index = pq.read_table(paths[TaskID.E_LOC_AOA][Split.DEV])
+    for odd in ("E_MOON", None):
+        values = [odd, *index["environment"].to_pylist()[1:]]
+        changed = index.set_column(
+            index.schema.get_field_index("environment"), index.schema.field("environment"), [values]
+        )
+        paths[TaskID.E_LOC_AOA][Split.DEV] = tmp_path / "DEV.index.parquet"
+        pq.write_table(changed, paths[TaskID.E_LOC_AOA][Split.DEV])
+        with pytest.raises(InputError, match=f"environment: {odd} is not among the held-out values"):
+            freeze(world_config, paths, "0", "0")
+
+
+def test_splits_that_share_samples_are_refused(world, world_config, tmp_path):
+    paths = _paths(world, TaskID.E_LOC_AOA)
+    train, dev = (pq.read_table(path) for path in paths[TaskID.E_LOC_AOA].values())
+    shared = [train["iq_sha256"][3].as_py(), *dev["iq_sha256"].to_pylist()[1:]]
+    dev = dev.set_column(1, dev.schema.field("iq_sha256"), [shared])
+    paths[TaskID.E_LOC_AOA][Split.DEV] = tmp_path / "DEV.index.parquet"
+    pq.write_table(dev, paths[TaskID.E_LOC_AOA][Split.DEV])
+    with pytest.raises(InputError, match="iq_sha256: splits TRAIN and DEV share samples"):
+        freeze(world_config, paths, "0", "0")
+
+
+def test_an_index_is_checked_against_the_manifest_by_content(world, tmp_path):
+    plain = world.results / "scenes" / "E-LOC-AOA" / "DEV.index.parquet"
+    copy = tmp_path / "DEV.index.parquet"
+    index = pq.read_table(plain)
+    pq.write_table(index.take(list(range(len(index)))[::-1]), copy, compression="none", row_group_size=7)
+    assert read_assigned(world.manifest, TaskID.E_LOC_AOA, Split.DEV, copy).num_rows == len(index)
+    pq.write_table(index.slice(1), copy)
+    with pytest.raises(InputError, match="content differs from the manifest of release tiny, E-LOC-AOA DEV"):
+        read_assigned(world.manifest, TaskID.E_LOC_AOA, Split.DEV, copy)
+    shutil.copy(world.results / "scenes" / "E-LOC-AOA" / "TRAIN.index.parquet", copy)
+    with pytest.raises(InputError, match="content differs"):
+        read_assigned(world.manifest, TaskID.E_LOC_AOA, Split.DEV, copy)
+    with pytest.raises(InputError, match="split HOLDOUT of E-LOC-AOA is not in the manifest"):
+        read_assigned(world.manifest, TaskID.E_LOC_AOA, Split.HOLDOUT, plain)
+
+
+def _committed(world) -> DataReleaseManifest:
+    record = SplitRecord(scenes=1, index_hash="0" * 64)
+    commitment = HoldoutCommitment(seed_sha256=sha256(SEED.encode()), splits={TaskID.E_LOC_AOA: record})
+    return world.manifest.model_copy(update={"holdout": commitment})
+
+
+def test_holdout_opens_with_its_seed_alone(world, world_config, monkeypatch, tmp_path):
+    for name in ("EMMA_HOLDOUT_SEED", "EMMA_HOLDOUT_SEED_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    manifest = _committed(world)
+    with pytest.raises(InputError, match="EMMA_HOLDOUT_SEED"):
+        holdout_seed(manifest)
+    monkeypatch.setenv("EMMA_HOLDOUT_SEED_FILE", str(tmp_path / "none"))
+    with pytest.raises(InputError, match="EMMA_HOLDOUT_SEED_FILE: cannot be read"):
+        holdout_seed(manifest)
+    (tmp_path / "seed").write_text(f"{SEED}\n")
+    monkeypatch.setenv("EMMA_HOLDOUT_SEED_FILE", str(tmp_path / "seed"))
+    assert holdout_seed(manifest) == SEED
+    monkeypatch.setenv("EMMA_HOLDOUT_SEED", SEED[:-1])
+    with pytest.raises(InputError, match="is not the one") as caught:
+        holdout_seed(manifest)
+    assert SEED[:-1] not in str(caught.value)
+    monkeypatch.setenv("EMMA_HOLDOUT_SEED", SEED)
+    assert holdout_seed(manifest) == SEED
+    with pytest.raises(InputError, match="no commitment"):
+        holdout_seed(world.manifest)
+    assert split_seed(world_config, "DEV") == world_config.seed
+    with pytest.raises(InputError, match="no commitment"):
+        split_seed(world_config, "HOLDOUT")
+
+
+def test_opened_holdout_scenes_are_held_to_the_commitment(world):
+    path = world.results / "scenes" / "E-LOC-AOA" / "DEV.index.parquet"
+    with pytest.raises(InputError, match="content differs"):
+        read_assigned(_committed(world), TaskID.E_LOC_AOA, Split.HOLDOUT, path)
+    with pytest.raises(InputError, match="is not in the manifest"):
+        read_assigned(_committed(world), TaskID.E_LOC_LOS, Split.HOLDOUT, path)
+
+
+def test_the_seed_is_in_no_manifest(world):
+    assert SEED not in json.dumps(manifest_record(_committed(world)))

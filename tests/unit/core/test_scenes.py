@@ -1,0 +1,229 @@
+"""Scenes in and out of Parquet: what identifies one, what is refused, and how much is held at once."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from emma.files import InputError
+from emma.scenes import INDEX_SCHEMA, METADATA_SCHEMA, identify, iterate_scenes, read_index, scene_schema, write_scenes
+
+
+def samples(count, seed=0, antennas=2, length=8):
+    rng = np.random.default_rng(seed)
+    return (rng.normal(size=(count, antennas, length)) + 1j * rng.normal(size=(count, antennas, length))).astype("c8")
+
+
+@pytest.fixture
+def write(tmp_path, scene_columns):
+    """Write chunks of IQ with plain metadata; the path of the scene file."""
+
+    def written(*chunks, **columns):
+        path = tmp_path / "scenes.parquet"
+        cut = ((iq, scene_columns(len(iq), **columns)) for iq in chunks)
+        write_scenes(path, tmp_path / "index.parquet", cut)
+        return path
+
+    return written
+
+
+def test_scenes_come_back_in_row_groups(write, tmp_path):
+    iq = samples(7)
+    path = write(iq[:4], iq[4:5], iq[:0], iq[5:], link_id=None, environment="é")
+    chunks = list(iterate_scenes(path))
+    assert [len(found) for _, found in chunks] == [4, 1, 2]
+    np.testing.assert_array_equal(np.concatenate([found for _, found in chunks]), iq)
+    index = read_index(tmp_path / "index.parquet")
+    assert pa.concat_tables([table for table, _ in chunks]).equals(index)
+    assert index.schema.equals(INDEX_SCHEMA)
+
+
+def test_the_id_depends_on_content_alone(write, tmp_path):
+    iq = samples(6)
+    ids = []
+    for cut in ([iq], [iq[:1], iq[1:]], [np.asfortranarray(iq)], [np.repeat(iq, 2, axis=2)[:, :, ::2]]):
+        write(*cut)
+        ids.append(read_index(tmp_path / "index.parquet")["scene_id"].to_pylist())
+    assert ids == [ids[0]] * 4
+
+
+def test_every_part_of_the_content_counts(scene_columns):
+    iq = samples(1)[0]
+    plain = {name: values[0] for name, values in scene_columns(1).items()}
+    changed = [(iq, plain), (iq.conj(), plain), (-iq, plain), (iq.reshape(1, 16), plain), (iq.reshape(4, 4), plain)]
+    other = {pa.float64(): 1.25, pa.string(): "other"}
+    changed += [(iq, plain | {field.name: other[field.type]}) for field in METADATA_SCHEMA]
+    ids = [identify(*scene)[0] for scene in changed]
+    assert len(set(ids)) == len(ids)
+    assert len({identify(*scene)[1] for scene in changed}) == 3  # the samples alone
+    # Pinned: a change of this moves every scene id.
+    assert identify(np.array([[1 + 2j]], "c8"), plain) == PINNED
+
+
+PINNED = (
+    "6618cef4da10f34f24db271655ab0cdecf88d6344759b26c33148b08782a364a",
+    "b9c80b5adeca450753a16950c3cc655d271f7bef7a485bc83f112b72fef21d37",
+)
+
+
+def test_no_value_is_null_whatever_stands_for_it(write, tmp_path):
+    write(samples(2), label_azimuth_deg=[np.nan, 1.0])
+    first = read_index(tmp_path / "index.parquet")
+    write(samples(2), label_azimuth_deg=[None, 1.0])
+    assert read_index(tmp_path / "index.parquet").equals(first)
+    assert first["label_azimuth_deg"].to_pylist() == [None, 1.0]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1j * np.nan, -1j * np.inf])
+def test_samples_that_are_not_finite_are_refused(write, tmp_path, bad):
+    iq = samples(3)
+    iq[1, 1, 3] = bad
+    with pytest.raises(InputError, match=r"scenes\.parquet: iq: NaN or infinity in scene 1"):
+        write(iq)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"sample_rate_hz": None}, "sample_rate_hz: null"),
+        ({"sample_rate_hz": float("nan")}, "sample_rate_hz: null"),
+        ({"snr_db": float("inf")}, "snr_db: NaN or infinity"),
+        ({"frequency_band": None}, "frequency_band: null"),
+    ],
+)
+def test_metadata_without_a_value_where_one_is_needed_are_refused(write, tmp_path, columns, message):
+    with pytest.raises(InputError, match=message):
+        write(samples(2), **columns)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_a_scene_file_is_refused_and_leaves_nothing(write, tmp_path, scene_columns):
+    with pytest.raises(InputError, match="expected at least one scene"):
+        write()
+    with pytest.raises(InputError, match="expected at least one scene"):
+        write(samples(0))
+    with pytest.raises(InputError, match="stands twice"):
+        write(samples(2), samples(2))
+    with pytest.raises(InputError, match=r"shape \(1, 8\) after \(2, 8\)"):
+        write(samples(2), samples(2, antennas=1))
+    with pytest.raises(InputError, match="complex128"):
+        write(samples(2).astype(complex))
+    with pytest.raises(InputError, match="expected complex64"):
+        write(samples(2)[:, 0])
+    columns = scene_columns(2)
+    del columns["link_id"]
+    with pytest.raises(InputError, match="link_id: column missing"):
+        write_scenes(tmp_path / "s.parquet", tmp_path / "i.parquet", iter([(samples(2), columns)]))
+    assert list(tmp_path.iterdir()) == []
+
+
+def changed(path, **columns):
+    """Write the scene file again with other columns."""
+    table = pq.read_table(path)
+    for name, values in columns.items():
+        field = table.schema.field(name)
+        table = table.set_column(
+            table.schema.get_field_index(name), field.with_nullable(True), pa.array(values, field.type)
+        )
+    pq.write_table(table, path)
+
+
+def test_content_that_was_changed_is_refused(write):
+    path = write(samples(2))
+    changed(path, snr_db=[5.0, 5.5])
+    with pytest.raises(InputError, match="does not match its content"):
+        list(iterate_scenes(path))
+    assert len(list(iterate_scenes(path, verify=False))) == 1
+    path = write(samples(2))
+    iq = samples(2)
+    iq[0, 0, 0] += 1e-6
+    changed(path, iq=list(iq.view(np.float32).reshape(2, -1)))
+    with pytest.raises(InputError, match="does not match its content"):
+        list(iterate_scenes(path))
+
+
+@pytest.mark.parametrize("column", ["sample_rate_hz", "center_frequency_hz", "scene_id", "iq"])
+def test_nulls_are_refused_even_unverified(write, column):
+    path = write(samples(2))
+    values = pq.read_table(path)[column].to_pylist()
+    changed(path, **{column: [None, values[1]]})
+    with pytest.raises(InputError, match=f"{column}: null"):
+        list(iterate_scenes(path, verify=False))
+
+
+def test_nan_is_refused_even_unverified(write):
+    path = write(samples(2))
+    changed(path, sample_rate_hz=[np.nan, 2e7])
+    with pytest.raises(InputError, match="sample_rate_hz: NaN"):
+        list(iterate_scenes(path, verify=False))
+    path = write(samples(2))
+    iq = samples(2).view(np.float32).reshape(2, -1)
+    iq[1, 3] = np.nan
+    changed(path, iq=list(iq))
+    with pytest.raises(InputError, match="iq: NaN or infinity in scene 1"):
+        list(iterate_scenes(path, verify=False))
+
+
+def test_another_shape_than_the_metadata_say_is_refused(write, tmp_path):
+    path = write(samples(2))
+    table = pq.read_table(path)
+    for metadata in (None, {"antennas": "2"}, {"antennas": "x", "samples": "8"}):
+        pq.write_table(table.replace_schema_metadata(metadata), path)
+        with pytest.raises(InputError, match="expected the schema metadata antennas and samples"):
+            list(iterate_scenes(path))
+    pq.write_table(table.replace_schema_metadata({"antennas": "2", "samples": "9"}), path)
+    with pytest.raises(InputError, match="iq: expected fixed_size_list"):
+        list(iterate_scenes(path))
+    pq.write_table(table.drop_columns(["snr_db"]), path)
+    with pytest.raises(InputError, match="snr_db: column missing"):
+        list(iterate_scenes(path))
+
+
+def test_a_scene_file_that_was_cut_is_refused(write):
+    path = write(samples(8), samples(8, 1))
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(InputError, match="expected a complete Parquet file"):
+        list(iterate_scenes(path))
+
+
+def test_one_row_group_is_held_at_a_time(write, monkeypatch):
+    path = write(*(samples(4, seed) for seed in range(5)))
+    read = []
+    plain = pq.ParquetFile.read_row_group
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", lambda *a, **k: read.append(a[1]) or plain(*a, **k))
+    monkeypatch.setattr(pq.ParquetFile, "read", lambda *_, **__: pytest.fail("the whole file was read"))
+    for number, _ in enumerate(iterate_scenes(path)):
+        assert read == list(range(number + 1))
+
+
+def test_writing_holds_no_earlier_chunk(tmp_path, scene_columns):
+    import weakref
+
+    held = []
+
+    def chunks():
+        for seed in range(4):
+            assert not [reference for reference in held[:-1] if reference() is not None]
+            iq = samples(3, seed)
+            held.append(weakref.ref(iq))
+            yield iq, scene_columns(3)
+
+    write_scenes(tmp_path / "s.parquet", tmp_path / "i.parquet", chunks())
+    assert len(held) == 4
+
+
+def test_an_index_with_a_repeated_id_or_another_schema_is_refused(write, tmp_path):
+    write(samples(2))
+    path = tmp_path / "index.parquet"
+    index = pq.read_table(path)
+    pq.write_table(pa.concat_tables([index, index.slice(1)]), path)
+    with pytest.raises(InputError, match="stands twice"):
+        read_index(path)
+    pq.write_table(index.append_column("more", pa.array([1, 2])), path)
+    with pytest.raises(InputError, match="more: column not expected"):
+        read_index(path)
+
+
+def test_schema_names_pairs_of_every_antenna():
+    assert scene_schema(8, 256).field("iq").type == pa.list_(pa.float32(), 2 * 8 * 256)
