@@ -113,12 +113,6 @@ def describe(commit: Commit, board: Board, place: str, names: list[str]) -> byte
     root["conformsTo"] = [
         crate.add(ContextEntity(crate, f"https://w3id.org/ro/wfrun/{profile}", properties={"@type": "CreativeWork"}))
         for profile in profiles
-    ] + [
-        crate.add(
-            ContextEntity(
-                crate, "https://w3id.org/workflowhub/workflow-ro-crate/1.0", properties={"@type": "CreativeWork"}
-            )
-        )
     ]
     workflow = crate.add_workflow(dest_path="Snakefile", main=True, lang="snakemake")
     workflow["name"] = "EMMA: from frozen scenes to the leaderboard"

@@ -58,7 +58,7 @@ class Results:
         self.root = Path(root)
         self.project = None if project is None else Path(project)
         if not self.root.is_dir():
-            raise InputError(f"{root}: expected a folder of results")
+            raise InputError(f"{root}: expected a folder of results or a release archive")
         self._memory: dict[tuple, tuple[Any, str | None]] = {}
         self._embeddings: tuple[tuple[str, str], Embeddings] | None = None
 

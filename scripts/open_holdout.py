@@ -1,0 +1,37 @@
+"""Prove that a secret seed opens a release's HOLDOUT commitment: the seed's hash, and every split made again.
+
+The seed comes from EMMA_HOLDOUT_SEED, or from the file that EMMA_HOLDOUT_SEED_FILE names. Status 1 where a split differs.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from generator import holdout_splits
+
+from emma.files import run_script
+from emma.release import holdout_seed, load_manifest
+from emma.tables import without_pandas
+
+
+def main() -> None:
+    """Print one line a split, and a verdict."""
+    without_pandas()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("manifest", type=Path, help="release/manifest.json of a release that is committed")
+    arguments = parser.parse_args()
+    manifest = load_manifest(arguments.manifest)
+    seed = holdout_seed(manifest)
+    sys.stdout.write("ok    seed: its SHA-256 is holdout.seed_sha256\n")
+    differing = 0
+    for task, record in holdout_splits(manifest, arguments.manifest, seed):
+        expected = manifest.holdout.splits.get(task)
+        differing += record != expected
+        state = "ok   " if record == expected else "FAULT"
+        sys.stdout.write(f"{state} {task} HOLDOUT: {record.scenes} scenes, index_hash {record.index_hash}\n")
+    sys.stdout.write(f"{arguments.manifest}: {f'{differing} splits differ' if differing else 'opened'}\n")
+    raise SystemExit(1 if differing else 0)
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -1,0 +1,213 @@
+"""The archive: same inputs, same bytes; complete or refused; verified in place; hostile zips end in one line."""
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import warnings
+import zipfile
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from emma import archive
+from emma.files import InputError
+from emma.verify import Results
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def git(project, *arguments):
+    names = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
+    subprocess.run(["git", *arguments], cwd=project, check=True, capture_output=True, env=os.environ | names)
+
+
+@pytest.fixture(scope="module")
+def checkout(pristine, tmp_path_factory):
+    """The miniature as a clean git checkout, with a Snakefile, a program and a link."""
+    project = tmp_path_factory.mktemp("checkout") / "project"
+    shutil.copytree(pristine, project)
+    (project / "Snakefile").write_text("rule all: input: 'results/leaderboard.json'\n")
+    (project / "workflow").mkdir()
+    (project / "workflow/tool.sh").write_text("#!/bin/sh\n")
+    (project / "workflow/tool.sh").chmod(0o755)
+    (project / "again").symlink_to("workflow")
+    (project / ".gitignore").write_text("/results/\n")
+    git(project, "init", "-q")
+    git(project, "add", ".")
+    git(project, "commit", "-qm", "x")
+    return project
+
+
+@pytest.fixture(scope="module")
+def built(checkout):
+    out = checkout.parent / "one.zip"
+    archive.build(checkout, Results(checkout / "results", checkout), out)
+    return out
+
+
+def verify(path):
+    command = [sys.executable, str(ROOT / "scripts/verify.py"), str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_same_inputs_same_bytes_whatever_the_time_and_place(checkout, built, tmp_path):
+    copy = tmp_path / "elsewhere"
+    shutil.copytree(checkout, copy, symlinks=True)
+    for path in copy.rglob("*"):
+        if not path.is_symlink():
+            os.utime(path, (1, 1))
+    git(copy, "status")
+    archive.build(copy, Results(copy / "results", copy), tmp_path / "two.zip")
+    assert (tmp_path / "two.zip").read_bytes() == built.read_bytes()
+
+
+def test_it_holds_code_config_results_and_sums_and_describes_them(checkout, built):
+    with zipfile.ZipFile(built) as found:
+        names = found.namelist()
+        crate = json.loads(found.read("ro-crate-metadata.json"))
+    assert names == sorted(names)
+    assert {"Snakefile", "again/tool.sh", "config/releases/mini.yaml", "SHA256SUMS"} <= set(names)
+    assert "results/folds/many/E-ID-FP/leave-one-unit-out/U01/readout.safetensors" in names
+    assert not [name for name in names if "embeddings" in name or name.endswith("TRAIN.parquet")]
+    entities = {entity["@id"]: entity for entity in crate["@graph"]}
+    assert {unquote(part["@id"]) for part in entities["./"]["hasPart"]} == set(names) - {
+        "SHA256SUMS",
+        "ro-crate-metadata.json",
+    }
+    assert entities["./"]["mainEntity"] == {"@id": "Snakefile"} and entities["#run"]["@type"] == "CreateAction"
+
+
+def test_the_crate_is_read_by_the_library(built, tmp_path):
+    from rocrate.rocrate import ROCrate
+
+    with zipfile.ZipFile(built) as found:
+        found.extractall(tmp_path)
+    crate = ROCrate(tmp_path)
+    assert crate.mainEntity.id == "Snakefile" and "results/leaderboard.json" in {
+        file.id for file in crate.data_entities
+    }
+
+
+def test_it_verifies_in_place(built):
+    done = verify(built)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1] == f"{built}: verified"
+
+
+def test_a_dirty_tree_is_refused(checkout, tmp_path):
+    copy = tmp_path / "dirty"
+    shutil.copytree(checkout, copy, symlinks=True)
+    (copy / "Snakefile").write_text("# other\n")
+    (copy / "extra.py").write_text("")
+    with pytest.raises(InputError, match=r"2 files differ.*Snakefile, extra\.py"):
+        archive.build(copy, Results(copy / "results", copy), tmp_path / "dirty.zip")
+    assert not (tmp_path / "dirty.zip").exists()
+
+
+def test_missing_files_are_named(checkout, tmp_path):
+    copy = tmp_path / "partial"
+    shutil.copytree(checkout, copy, symlinks=True)
+    (copy / "results/leaderboard.csv").unlink()
+    (copy / "results/folds/few/E-ID-FP/leave-one-unit-out/U02/predictions.parquet").unlink()
+    with pytest.raises(InputError, match=r"2 files missing: folds/few/E-ID-FP/.*U02/predictions.parquet, leaderboard"):
+        archive.build(copy, Results(copy / "results", copy), tmp_path / "partial.zip")
+
+
+def rewritten(built, out, change):
+    """A copy of an archive with ``change`` applied to each member's content (None drops it)."""
+    with zipfile.ZipFile(built) as source, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as sink:
+        for info in source.infolist():
+            content = change(info.filename, source.read(info))
+            if content is not None:
+                sink.writestr(info.filename, content)
+    return out
+
+
+def test_an_edited_member_is_named(built, tmp_path):
+    out = rewritten(
+        built, tmp_path / "x.zip", lambda n, c: c.replace(b"0.", b"1.", 1) if n.endswith("board.csv") else c
+    )
+    done = verify(out)
+    assert done.returncode == 1 and f"{out}: results/leaderboard.csv: its SHA-256" in done.stdout
+
+
+def test_a_dropped_member_is_named(built, tmp_path):
+    out = rewritten(built, tmp_path / "x.zip", lambda n, c: None if n == "results/runs/few.json" else c)
+    done = verify(out)
+    assert done.returncode == 1 and f"{out}: results/runs/few.json" in done.stdout
+
+
+def with_member(name, content=b"x", mode=stat.S_IFREG | 0o644):
+    def make(path):
+        info = zipfile.ZipInfo(name)
+        info.external_attr = mode << 16
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as sink:
+            sink.writestr(info, content)
+
+    return make
+
+
+def twice(path):
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "w") as sink:
+        warnings.simplefilter("ignore")
+        sink.writestr("a", b"1")
+        sink.writestr("a", b"2")
+
+
+def understated(path):
+    """A member that unpacks to a megabyte and declares ten bytes."""
+    with_member("a", b"\0" * 2**20)(path)
+    data = bytearray(path.read_bytes())
+    for place in (22, data.index(b"PK\x01\x02") + 24):
+        data[place : place + 4] = (10).to_bytes(4, "little")
+    path.write_bytes(data)
+
+
+def many_rows(path):
+    table = pa.table({"scene_id": pa.array(["x"] * 600_000)})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    with_member("results/a.parquet", sink.getvalue().to_pybytes())(path)
+
+
+HOSTILE = {
+    "absolute name": (with_member("/etc/passwd"), "below the archive's root"),
+    "name that climbs": (with_member("results/../../x"), "leaves the archive's root"),
+    "backslashes": (with_member("results\\..\\x"), "below the archive's root"),
+    "drive": (with_member("C:/x"), "below the archive's root"),
+    "link": (with_member("results", b"/etc", stat.S_IFLNK | 0o777), "a link or device"),
+    "name twice": (twice, "stands twice"),
+    "bomb": (with_member("a", b"\0" * (2**28 + 1)), "bytes, expected at most"),
+    "understated size": (understated, "expected a complete zip"),
+    "not a zip": (lambda path: path.write_bytes(b"PK" * 100), "expected a complete zip"),
+    "no results": (with_member("README.md"), "0 release manifests"),
+    "hostile Parquet": (many_rows, "600000 rows, expected at most"),
+    "no Parquet": (with_member("results/a.parquet", b"PAR1xxxxPAR1"), "expected a complete Parquet file"),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_zip_ends_in_one_line(kind, tmp_path):
+    make, message = HOSTILE[kind]
+    path = tmp_path / "hostile.zip"
+    make(path)
+    target = tmp_path / "target"
+    with pytest.raises(InputError) as refused:
+        archive.unpack(path, target)
+        archive.find_results(target, path)
+    assert message in str(refused.value) and str(path) in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert {child.name for child in tmp_path.iterdir()} <= {"hostile.zip", "target"}
+
+
+def test_a_truncated_archive_ends_in_one_line(built, tmp_path):
+    path = tmp_path / "half.zip"
+    path.write_bytes(built.read_bytes()[: built.stat().st_size // 2])
+    done = verify(path)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "expected a complete zip" in done.stderr
