@@ -1,0 +1,399 @@
+"""Folds: which scenes are on which side, and every way round the guards."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from emma.files import InputError
+from emma.protocols import (
+    Fold,
+    InDistribution,
+    LeaveOneBandOut,
+    LeaveOneEnvironmentOut,
+    LeaveOneSNRRegimeOut,
+    LeaveOneUnitOut,
+    OODProtocol,
+    SplitNotAvailable,
+    board_protocols,
+    guard_fold,
+    primary_protocol,
+    read_fold,
+    task_protocols,
+    write_side,
+)
+from emma.tasks import OODAxis, TaskID, TaskSpec
+
+AOA, LOS, DRONE, FP, AMC = TaskID
+SEED = 3
+
+
+def column(table: pa.Table, name: str) -> list:
+    return table[name].to_pylist()
+
+
+def replaced(table: pa.Table, name: str, values: list) -> pa.Table:
+    number = table.schema.get_field_index(name)
+    return table.set_column(number, table.schema.field(name), pa.array(values, table.schema.field(name).type))
+
+
+def rows_in(index: pa.Table, fold_side: pa.Table) -> pa.Table:
+    return index.filter(pc.is_in(index["scene_id"], fold_side["scene_id"].combine_chunks()))
+
+
+@pytest.fixture(params=list(TaskID), ids=str)
+def every(request, world):
+    """A task's protocols with its indexes."""
+    task = request.param
+    spec = world.manifest.tasks[task]
+    protocols = task_protocols(spec, world.manifest.stress_regimes.get(task, ()))
+    return protocols, *world.indexes(task)
+
+
+def test_every_fold_of_every_protocol_passes_its_guard_in_memory_and_from_files(every, tmp_path):
+    protocols, train, evaluation = every
+    for name, protocol in protocols.items():
+        for value in protocol.eval_values():
+            fold = protocol.fold(value, train, evaluation, SEED)
+            guard_fold(protocol, fold, train, evaluation)
+            assert fold.undefined is None
+            for side in ("train", "eval"):
+                write_side(tmp_path / f"{side}.parquet", fold, side)
+            again = read_fold(tmp_path / "train.parquet", tmp_path / "eval.parquet", name, value)
+            guard_fold(protocol, again, train, evaluation)
+            assert again.train.equals(fold.train)
+            assert again.eval.equals(fold.eval)
+
+
+def test_the_order_of_an_index_changes_no_fold(every):
+    protocols, train, evaluation = every
+    for protocol in protocols.values():
+        for value in protocol.eval_values():
+            fold = protocol.fold(value, train, evaluation, SEED)
+            turned = [index.take(list(range(index.num_rows))[::-1]) for index in (train, evaluation)]
+            again = protocol.fold(value, *turned, SEED)
+            assert again.train.equals(fold.train)
+            assert again.eval.equals(fold.eval)
+            assert column(fold.train, "scene_id") == sorted(column(fold.train, "scene_id"))
+
+
+def test_a_fold_is_fit_without_the_value_and_scored_on_all_of_it(world):
+    for task in (AOA, LOS, DRONE, AMC):
+        protocol = primary_protocol(world.manifest.tasks[task])
+        train, evaluation = world.indexes(task)
+        axis = protocol.axis.value
+        for value in protocol.eval_values():
+            fold = protocol.fold(value, train, evaluation, SEED)
+            assert value not in column(rows_in(train, fold.train), axis)
+            assert fold.train.num_rows == sum(v != value for v in column(train, axis))
+            assert set(column(rows_in(evaluation, fold.eval), axis)) == {value}
+            assert fold.eval.num_rows == column(evaluation, axis).count(value)
+
+
+def test_the_layered_band_leaves_both_out(world):
+    protocol = LeaveOneBandOut(world.manifest.tasks[LOS])
+    train, evaluation = world.indexes(LOS)
+    assert len(protocol.eval_values()) == 4
+    for value in protocol.eval_values():
+        environment, band = value.split("+")
+        fold = protocol.fold(value, train, evaluation, SEED)
+        fit = rows_in(train, fold.train)
+        assert environment not in column(fit, "environment")
+        assert band not in column(fit, "frequency_band")
+        scored = rows_in(evaluation, fold.eval)
+        assert set(column(scored, "environment")) == {environment}
+        assert set(column(scored, "frequency_band")) == {band}
+
+
+def test_enrolment_takes_one_session_of_each_unit_and_queries_the_others(world):
+    spec = world.manifest.tasks[FP]
+    train, evaluation = world.indexes(FP)
+    galleries = set()
+    for seed in range(6):
+        for value in spec.held_out:
+            fold = LeaveOneUnitOut(spec).fold(value, train, evaluation, seed)
+            enrolled = rows_in(evaluation, fold.eval.filter(pc.equal(fold.eval["role"], "enrol")))
+            queried = rows_in(evaluation, fold.eval.filter(pc.equal(fold.eval["role"], "query")))
+            sessions = set(zip(column(enrolled, "device"), column(enrolled, "session"), strict=True))
+            assert sorted(device for device, _ in sessions) == sorted(spec.classes)
+            assert set(column(queried, "device")) == {value}
+            own = {session for device, session in sessions if device == value}
+            assert not own & set(column(queried, "session"))
+            # Every capture of the unit is scored or enrolled, and none is fit.
+            assert queried.num_rows + enrolled.num_rows // len(spec.classes) == column(evaluation, "device").count(
+                value
+            )
+            assert value not in column(rows_in(train, fold.train), "device")
+            galleries.add((seed, tuple(sorted(sessions))))
+        # The seed alone draws the gallery: it is the same in every fold.
+        assert len([gallery for gallery in galleries if gallery[0] == seed]) == 1
+    assert len({sessions for _, sessions in galleries}) > 1
+
+
+def test_a_protocol_of_another_axis_is_refused(world):
+    specs = world.manifest.tasks
+    for protocol, task in ((LeaveOneUnitOut, AOA), (LeaveOneEnvironmentOut, FP), (LeaveOneSNRRegimeOut, LOS)):
+        with pytest.raises(InputError, match=f"{protocol.name}: ood_axis: the task is pinned to"):
+            protocol(specs[task])
+    for task in (AOA, FP, AMC):
+        with pytest.raises(InputError, match="layered_band"):
+            LeaveOneBandOut(specs[task])
+    banded = specs[LOS].model_copy(update={"ood_axis": OODAxis.FREQUENCY_BAND})
+    with pytest.raises(InputError, match="frequency_band is a secondary axis, expected one of environment, device"):
+        primary_protocol(banded)
+
+
+def test_protocols_of_a_task(world):
+    specs = world.manifest.tasks
+    assert list(board_protocols(specs[LOS])) == ["leave-one-environment-out", "in-distribution", "leave-one-band-out"]
+    assert list(task_protocols(specs[FP], ("mid", "high"))) == [
+        "leave-one-unit-out",
+        "in-distribution",
+        "leave-one-snr-regime-out",
+    ]
+    # Where the regime is the task's own axis, there is no second protocol of that name.
+    assert list(task_protocols(specs[AMC], ("mid", "high"))) == ["leave-one-snr-regime-out", "in-distribution"]
+    assert task_protocols(specs[AMC], ("mid", "high"))["leave-one-snr-regime-out"].eval_values() == [
+        "low",
+        "mid",
+        "high",
+    ]
+    assert InDistribution(specs[AOA]).eval_values() == ["all"]
+
+
+def test_another_value_is_refused(world):
+    spec = world.manifest.tasks[AOA]
+    with pytest.raises(InputError, match="value E_MOON: expected one of E_URBAN, E_RURAL"):
+        LeaveOneEnvironmentOut(spec).fold("E_MOON", *world.indexes(AOA), SEED)
+
+
+# What the guard refuses
+
+
+@pytest.fixture
+def guarded(world) -> Callable[..., tuple[OODProtocol, Fold, pa.Table, pa.Table]]:
+    def of(task: TaskID, value: str | None = None):
+        protocol = primary_protocol(world.manifest.tasks[task])
+        indexes = world.indexes(task)
+        return protocol, protocol.fold(value or protocol.eval_values()[0], *indexes, SEED), *indexes
+
+    return of
+
+
+def altered(fold: Fold, **sides) -> Fold:
+    parts = {"train": fold.train, "eval": fold.eval, "undefined": fold.undefined} | sides
+    return Fold(fold.protocol, fold.value, **parts)
+
+
+@pytest.mark.parametrize("task", [AOA, FP, AMC])
+def test_swapped_sides_are_refused(guarded, task):
+    protocol, fold, train, evaluation = guarded(task)
+    with pytest.raises(SplitNotAvailable, match="not assigned to the split"):
+        guard_fold(protocol, altered(fold, train=fold.eval, eval=fold.train), train, evaluation)
+    # Even where the indexes are swapped with them, the held-out value tells.
+    with pytest.raises(SplitNotAvailable, match="carries the held-out value"):
+        guard_fold(protocol, altered(fold, train=fold.eval, eval=fold.train), evaluation, train)
+
+
+def test_a_scene_of_the_other_split_is_refused(guarded):
+    protocol, fold, train, evaluation = guarded(AOA)
+    with pytest.raises(SplitNotAvailable, match="not assigned to the split that train draws from"):
+        guard_fold(
+            protocol, altered(fold, train=pa.concat_tables([fold.train, fold.eval.slice(0, 1)])), train, evaluation
+        )
+    with pytest.raises(SplitNotAvailable, match="not assigned to the split that eval draws from"):
+        guard_fold(
+            protocol, altered(fold, eval=pa.concat_tables([fold.eval, fold.train.slice(0, 1)])), train, evaluation
+        )
+
+
+def test_a_scene_on_the_wrong_side_of_the_value_is_refused(guarded, world):
+    protocol, fold, train, evaluation = guarded(AOA)
+    other = protocol.fold(protocol.eval_values()[1], *world.indexes(AOA), SEED)
+    with pytest.raises(SplitNotAvailable, match="a train scene carries the held-out value"):
+        guard_fold(protocol, altered(fold, train=other.train), train, evaluation)
+    with pytest.raises(SplitNotAvailable, match="an eval scene does not carry the held-out value"):
+        guard_fold(protocol, altered(fold, eval=other.eval), train, evaluation)
+
+
+@pytest.mark.parametrize(("name", "what"), [("iq_sha256", "samples"), ("link_id", "propagation link")])
+def test_shared_samples_and_links_are_refused(guarded, name, what):
+    protocol, fold, train, evaluation = guarded(AOA)
+    fit = column(fold.train, "scene_id")[5]
+    scored = column(fold.eval, "scene_id")[2]
+    shared = column(train.filter(pc.equal(train["scene_id"], fit)), name)[0]
+    values = [
+        shared if i == scored else v
+        for i, v in zip(column(evaluation, "scene_id"), column(evaluation, name), strict=True)
+    ]
+    with pytest.raises(SplitNotAvailable, match=f"{name}: train and eval share a {what}"):
+        guard_fold(protocol, fold, train, replaced(evaluation, name, values))
+
+
+def test_scenes_without_a_link_share_none(guarded):
+    protocol, fold, train, evaluation = guarded(AOA)
+    bare = [replaced(index, "link_id", [None] * index.num_rows) for index in (train, evaluation)]
+    guard_fold(protocol, fold, *bare)
+
+
+@pytest.mark.parametrize("task", [AOA, LOS, FP])
+@pytest.mark.parametrize("side", ["train", "eval"])
+def test_a_missing_scene_is_refused(guarded, task, side):
+    protocol, fold, train, evaluation = guarded(task)
+    table = getattr(fold, side)
+    for row in (0, table.num_rows - 1):
+        kept = pc.invert(pc.equal(table["scene_id"], table["scene_id"][row]))
+        with pytest.raises(SplitNotAvailable, match=r"missing or stand twice|one whole enrolment session"):
+            guard_fold(protocol, altered(fold, **{side: table.filter(kept)}), train, evaluation)
+
+
+@pytest.mark.parametrize("side", ["train", "eval"])
+def test_a_repeated_scene_is_refused(guarded, side):
+    protocol, fold, train, evaluation = guarded(AOA)
+    table = getattr(fold, side)
+    doubled = pa.concat_tables([table, table.slice(3, 1)]).sort_by("scene_id")
+    with pytest.raises(SplitNotAvailable, match="missing or stand twice"):
+        guard_fold(protocol, altered(fold, **{side: doubled}), train, evaluation)
+
+
+@pytest.mark.parametrize("side", ["train", "eval"])
+@pytest.mark.parametrize("task", [AOA, LOS, FP])
+def test_a_changed_label_is_refused(guarded, task, side):
+    protocol, fold, train, evaluation = guarded(task)
+    table = getattr(fold, side)
+    targets = column(table, "target")
+    for change in ([*targets[:-1], 1.0 + (targets[-1] == 1.0)], targets[::-1]):
+        if change == targets:
+            continue
+        with pytest.raises(SplitNotAvailable, match=f"{side}: order, session or target differ"):
+            guard_fold(protocol, altered(fold, **{side: replaced(table, "target", change)}), train, evaluation)
+
+
+def test_changed_sessions_and_another_order_are_refused(guarded):
+    protocol, fold, train, evaluation = guarded(FP)
+    merged = replaced(fold.eval, "session", ["one"] * fold.eval.num_rows)
+    with pytest.raises(SplitNotAvailable, match="eval: order, session or target differ"):
+        guard_fold(protocol, altered(fold, eval=merged), train, evaluation)
+    turned = fold.train.take(list(range(fold.train.num_rows))[::-1])
+    with pytest.raises(SplitNotAvailable, match="train: order, session or target differ"):
+        guard_fold(protocol, altered(fold, train=turned), train, evaluation)
+
+
+def test_roles_cannot_take_scenes_out_of_the_score(guarded):
+    protocol, fold, train, evaluation = guarded(AOA)
+    for role, message in (("enrol", "role: enrol"), ("spare", "role: expected"), ("", "role: expected")):
+        table = replaced(fold.eval, "role", [role, *column(fold.eval, "role")[1:]])
+        with pytest.raises(SplitNotAvailable, match=message):
+            guard_fold(protocol, altered(fold, eval=table), train, evaluation)
+    table = replaced(fold.train, "role", ["query", *column(fold.train, "role")[1:]])
+    with pytest.raises(SplitNotAvailable, match="role: expected fit in train"):
+        guard_fold(protocol, altered(fold, train=table), train, evaluation)
+
+
+def test_a_gallery_is_one_whole_session_of_each_unit(guarded):
+    protocol, fold, train, evaluation = guarded(FP)
+    roles = column(fold.eval, "role")
+    for before, after in (("query", "enrol"), ("enrol", "query")):
+        where = roles.index(before)
+        table = replaced(fold.eval, "role", [*roles[:where], after, *roles[where + 1 :]])
+        with pytest.raises(SplitNotAvailable, match=r"role|does not carry"):
+            guard_fold(protocol, altered(fold, eval=table), train, evaluation)
+    # All captures of the held-out unit in the gallery: nothing would be left to score.
+    table = replaced(fold.eval, "role", ["enrol"] * len(roles))
+    with pytest.raises(SplitNotAvailable, match="one whole enrolment session"):
+        guard_fold(protocol, altered(fold, eval=table), train, evaluation)
+
+
+def test_the_reason_of_an_undefined_fold_is_neither_added_nor_dropped(guarded):
+    protocol, fold, train, evaluation = guarded(LOS)
+    with pytest.raises(SplitNotAvailable, match="undefined: too hard, expected None"):
+        guard_fold(protocol, altered(fold, undefined="too hard"), train, evaluation)
+    one_class = train.filter(pc.equal(train["label_class"], "LOS"))
+    undefined = protocol.fold(fold.value, one_class, evaluation, SEED)
+    assert undefined.undefined == "leave-one-environment-out E_URBAN: class NLOS has no fit scene"
+    guard_fold(protocol, undefined, one_class, evaluation)
+    with pytest.raises(SplitNotAvailable, match="undefined: None, expected leave-one"):
+        guard_fold(protocol, altered(undefined, undefined=None), one_class, evaluation)
+
+
+def test_folds_without_classes_or_scenes_are_undefined(world):
+    spec = world.manifest.tasks[LOS]
+    train, evaluation = world.indexes(LOS)
+    protocol = LeaveOneEnvironmentOut(spec)
+    cases = {
+        "class LOS has no scored scene": (train, evaluation.filter(pc.equal(evaluation["label_class"], "NLOS"))),
+        "no scenes to fit on": (train.slice(0, 0), evaluation),
+        "no scenes to score": (train, evaluation.slice(0, 0)),
+    }
+    for reason, indexes in cases.items():
+        fold = protocol.fold("E_RURAL", *indexes, SEED)
+        assert fold.undefined == f"leave-one-environment-out E_RURAL: {reason}"
+        guard_fold(protocol, fold, *indexes)
+    units = world.manifest.tasks[FP]
+    fit, scored = world.indexes(FP)
+    without = fit.filter(pc.not_equal(fit["device"], "U02"))
+    assert LeaveOneUnitOut(units).fold("U02", without, scored, SEED).undefined is None
+    assert "class U02 has no fit scene" in LeaveOneUnitOut(units).fold("U01", without, scored, SEED).undefined
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda t: t.filter(pc.or_(pc.not_equal(t["device"], "U01"), pc.equal(t["session"], "DEV0"))),
+            "1 evaluation sess",
+        ),
+        (lambda t: t.filter(pc.not_equal(t["device"], "U01")), "U01: 0 evaluation sessions"),
+        (lambda t: replaced(t, "receiver", ["R0"] * t.num_rows), "receiver R0 both enrols and queries"),
+        (lambda t: t.slice(1), "captures a device|same number"),
+        (lambda t: replaced(t, "session", [None, *column(t, "session")[1:]]), "session: null"),
+        (lambda t: replaced(t, "receiver", [None] * t.num_rows), "receiver: null"),
+    ],
+)
+def test_devices_that_cannot_be_enrolled_are_refused(world, change, message):
+    train, evaluation = world.indexes(FP)
+    protocol = LeaveOneUnitOut(world.manifest.tasks[FP])
+    refused = set()
+    for seed in range(8):  # one of the sessions that a seed draws is the one that was changed
+        try:
+            protocol.fold("U01", train, change(evaluation), seed)
+        except InputError as error:
+            refused.add(str(error))
+    assert any(pc.match_substring_regex(pa.array([found]), message)[0].as_py() for found in refused), refused
+
+
+def test_a_label_that_the_task_does_not_know_is_refused(world):
+    train, evaluation = world.indexes(LOS)
+    odd = replaced(train, "label_class", ["los", *column(train, "label_class")[1:]])
+    with pytest.raises(InputError, match="label_class: a scene without a label of the task"):
+        InDistribution(world.manifest.tasks[LOS]).fold("all", odd, evaluation, SEED)
+
+
+def test_files_of_another_fold_are_refused(guarded, tmp_path, world):
+    protocol, fold, *indexes = guarded(AOA)
+    train, evaluation = tmp_path / "train.parquet", tmp_path / "eval.parquet"
+    other = protocol.fold(protocol.eval_values()[1], *indexes, SEED)
+    write_side(train, fold, "train")
+    write_side(evaluation, other, "eval")
+    with pytest.raises(SplitNotAvailable, match=r"eval\.parquet: fold leave-one-environment-out E_RURAL, expected"):
+        read_fold(train, evaluation, protocol.name, fold.value)
+    pq.write_table(fold.eval, evaluation)
+    with pytest.raises(SplitNotAvailable, match="fold None None, expected"):
+        read_fold(train, evaluation, protocol.name, fold.value)
+    doubled = pa.concat_tables([fold.eval, fold.eval.slice(0, 1)])
+    write_side(evaluation, altered(fold, eval=doubled), "eval")
+    with pytest.raises(InputError, match="stands twice"):
+        read_fold(train, evaluation, protocol.name, fold.value)
+
+
+def test_names_of_classes_are_numbered_by_the_spec_alone(world):
+    spec: TaskSpec = world.manifest.tasks[LOS]
+    train, evaluation = world.indexes(LOS)
+    fold = InDistribution(spec).fold("all", train, evaluation, SEED)
+    named = dict(zip(column(train, "scene_id"), column(train, "label_class"), strict=True))
+    expected = [float(spec.classes.index(named[scene])) for scene in column(fold.train, "scene_id")]
+    assert column(fold.train, "target") == expected
+    np.testing.assert_array_equal(np.unique(expected), [0, 1])
