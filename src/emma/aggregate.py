@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from emma.files import InputError
 from emma.metrics import METRICS, UndefinedMetricError
 from emma.statistics import holm, standard_error
 from emma.tasks import Anchors, OODAxis, TaskID, TaskSpec
@@ -61,10 +62,16 @@ class OODAvg(Aggregator):
 
     def __call__(self, fold_scores: FoldScores) -> float:
         """Mean of the normalised task scores; every scored task and every held-out value must be there."""
+        return float(self.draws(fold_scores))
+
+    def draws(self, fold_scores: FoldScores) -> Any:
+        """The same for arrays of resamples; UndefinedMetricError where a scored task or held-out value is missing."""
         for task, spec in self.tasks.items():
-            if missing := [value for value in spec.held_out if value not in fold_scores.get(task, {})]:
+            if task not in fold_scores:
+                raise UndefinedMetricError(f"OOD average: {task} was not run")
+            if missing := [value for value in spec.held_out if value not in fold_scores[task]]:
                 raise UndefinedMetricError(f"OOD average: {task} has no score for {missing[0]}")
-        return float(self.over(fold_scores))
+        return self.over(fold_scores)
 
     def over(self, fold_scores: FoldScores) -> Any:
         """The same mean over whichever scored tasks and values are given; scores may be arrays of resamples."""
@@ -167,6 +174,9 @@ def rank(aggregator: OODAvg, entrants: Sequence[Entrant], level: float) -> tuple
 
     Returns:
         standings by model, and the board's statistics.
+
+    Raises:
+        InputError: a model with an OOD average lacks replicates of a scored fold.
     """
     standings = {entrant.name: _stand(aggregator, entrant, level) for entrant in entrants}
     ranked = [e.name for e in entrants if e.ranked and standings[e.name].ood_avg is not None]
@@ -198,7 +208,10 @@ def _stand(aggregator: OODAvg, entrant: Entrant, level: float) -> Standing:
     except UndefinedMetricError as error:
         standing.undefined = str(error)
         return standing
-    standing.draws = aggregator.over(entrant.replicates)
+    try:
+        standing.draws = aggregator.draws(entrant.replicates)
+    except UndefinedMetricError as error:
+        raise InputError(f"model {entrant.name}: bootstrap replicates: {error}") from None
     defined = standing.draws[~np.isnan(standing.draws)]
     if 2 * len(defined) >= len(standing.draws):
         tail = 50.0 * (1.0 - level)

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from emma.aggregate import Entrant, OODAvg, Standing, rank
+from emma.aggregate import Entrant, OODAvg, Standing, rank, summarise_task
 from emma.board import Board, Range, Row, RunRecord, Sensitivity
 from emma.files import InputError
+from emma.protocols import primary_protocol
 from emma.release import DataReleaseManifest
 from emma.tasks import TaskID
 
@@ -39,6 +40,22 @@ def check_provenance(manifest: DataReleaseManifest, runs: Mapping[str, RunRecord
         raise InputError(f"{next(iter(runs))}: model: two runs have one name, expected one run a model")
 
 
+def check_scores(manifest: DataReleaseManifest, runs: Mapping[str, RunRecord]) -> None:
+    """Refuse a run whose task scores do not follow from its own held-out values by the release's specs and anchors."""
+    for path, run in runs.items():
+        for task, block in run.tasks.items():
+            spec = manifest.spec(task)
+            protocol = primary_protocol(spec)
+            values = {name: record.value for name, record in block.values.items()}
+            if set(values) != set(spec.held_out):
+                raise InputError(f"{path}: {task}: values: {sorted(values)}, expected {sorted(spec.held_out)}")
+            wanted = {"metric": spec.metric, "protocol": protocol.name, "axis": protocol.axis.value}
+            wanted |= {"in_ood_avg": spec.in_ood_avg, **summarise_task(spec, spec.metric, values)}
+            for key, value in wanted.items():
+                if getattr(block, key) != value:
+                    raise InputError(f"{path}: {task}: {key}: {getattr(block, key)}, expected {value} by the release")
+
+
 def build_board(
     manifest: DataReleaseManifest,
     runs: Mapping[str, RunRecord],
@@ -57,11 +74,13 @@ def build_board(
         the board, and the statistics of the ranking for the aggregation report.
 
     Raises:
-        InputError: no run, or runs of mixed provenance.
+        InputError: no run, runs of mixed provenance, scores that do not follow from their components, or replicates
+            missing.
     """
     if not runs:
         raise InputError("leaderboard: expected at least one run")
     check_provenance(manifest, runs)
+    check_scores(manifest, runs)
     aggregator = OODAvg(manifest.tasks)
     entrants = [_entrant(aggregator, run, replicates.get(run.model, {})) for run in runs.values()]
     standings, statistics = rank(aggregator, entrants, manifest.bootstrap.level)
@@ -143,7 +162,11 @@ def _aggregation_report(
 
 
 def board_csv(board: Board) -> str:
-    """The board as CSV: one row a model, task, protocol, metric and held-out value, aggregates beside components."""
+    """The board as CSV: one row a model, task, protocol, metric and held-out value, aggregates beside components.
+
+    Every row ends with the release's caveats, since every row shows an aggregate.
+    """
+    caveats = " ".join(board.caveats)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(
@@ -167,6 +190,7 @@ def board_csv(board: Board) -> str:
             "n",
             "in_distribution",
             "undefined",
+            "caveats",
         ]
     )
     for row in board.models:
@@ -178,7 +202,8 @@ def board_csv(board: Board) -> str:
                 for name, value in score.values.items():
                     fields = [task.value, score.protocol, score.metric, score.direction, score.score, normalized, name]
                     fields += [value.value, *(value.ci95 or (None, None)), value.n, value.in_distribution]
-                    writer.writerow(["" if cell is None else cell for cell in [*head, *fields, value.undefined]])
+                    fields += [value.undefined, caveats]
+                    writer.writerow(["" if cell is None else cell for cell in [*head, *fields]])
     return out.getvalue()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from emma.hashing import content_hash
 from emma.tasks import Strict, TaskID
@@ -14,6 +14,9 @@ Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 #: Version of the harness; a change that moves any number raises it.
 HARNESS_VERSION = "0.1.0"
+
+#: What a model's provenance says, null where there is nothing to say.
+PROVENANCE = ("name", "config_sha256", "weights_sha256", "pretraining")
 
 
 class RunManifest(Strict):
@@ -41,6 +44,16 @@ class RunManifest(Strict):
         if not value:
             raise ValueError("expected at least one entry")
         return value
+
+    @model_validator(mode="after")
+    def _complete(self) -> RunManifest:
+        if missing := [key for key in PROVENANCE if key not in self.model_provenance]:
+            raise ValueError(f"model_provenance.{missing[0]}: missing")
+        if set(self.task_metrics) != set(self.prediction_bundle_hashes):
+            raise ValueError("prediction_bundle_hashes: expected one hash for every task of task_metrics")
+        if empty := [task for task, metrics in self.task_metrics.items() if not metrics]:
+            raise ValueError(f"task_metrics.{empty[0]}: expected at least one metric")
+        return self
 
 
 def bundle_hash(fold_hashes: Mapping[str, Mapping[str, str]]) -> str:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from emma.files import InputError
 from emma.hashing import sha256
 from emma.tables import metadata_of, read_table, rows_of, unique_ids, write_table
-from emma.tasks import OODAxis, TaskSpec
+from emma.tasks import OODAxis, Split, TaskSpec
 
 #: One row a scene of a fold. ``role``: fit, query (scored) or enrol (gallery). ``session``: the bootstrap's unit, where
 #: captures of one session are alike. ``target``: degrees, or the index of the class in the TaskSpec.
@@ -309,17 +309,25 @@ def guard_fold(protocol: OODProtocol, fold: Fold, train_index: pa.Table, eval_in
         eval_index: the frozen index of the evaluation split, checked against the manifest.
 
     Raises:
-        SplitNotAvailable: a scene is not assigned to its side's split, is on the wrong side of the held-out value,
-            or is on both sides by id, by samples or by propagation link; a scene of the protocol's is missing or stands
-            twice; a label, session or role is not the one that index and protocol give it.
+        SplitNotAvailable: the fold is another protocol's, or a side draws from a split that is not its own; a scene
+            is not assigned to its side's split, is on the wrong side of the held-out value, or is on both sides by id,
+            by samples or by propagation link; a scene of the protocol's is missing or stands twice; a label, session
+            or role is not the one that index and protocol give it.
     """
     where = f"fold {fold.protocol} {fold.value}"
     sides: Mapping[str, tuple[pa.Table, pa.Table]] = {
         "train": (fold.train, train_index),
         "eval": (fold.eval, eval_index),
     }
+    if fold.protocol != protocol.name or fold.value not in protocol.eval_values():
+        raise SplitNotAvailable(f"{where}: expected a fold of {protocol.name}")
     rows = {}
     for side, (table, index) in sides.items():
+        # Two indexes in each other's place agree with a fold made of them, though not with what their scenes say.
+        splits = set(index["split"].unique().to_pylist())
+        allowed = {Split.TRAIN.value} if side == "train" else {Split.DEV.value, Split.HOLDOUT.value}
+        if len(splits) > 1 or not splits <= allowed:
+            raise SplitNotAvailable(f"{where}: {side} draws from {', '.join(sorted(splits))}")
         try:
             rows[side] = index.take(pa.array(rows_of(index["scene_id"], table["scene_id"], where)))
         except InputError as error:
@@ -355,13 +363,17 @@ def _guard_content(
     if protocol.spec.readout.kind != "discriminant" and enrol.any():
         raise SplitNotAvailable(f"{where}: role: enrol, expected query alone for this task")
     if protocol.spec.readout.kind == "discriminant":
-        _guard_gallery(where, protocol.spec, rows["eval"].filter(pa.array(enrol)), assigned[1])
+        _guard_gallery(where, protocol.spec, rows["eval"], enrol, assigned[1])
     if protocol.undefined(fold) != fold.undefined:
         raise SplitNotAvailable(f"{where}: undefined: {fold.undefined}, expected {protocol.undefined(fold)}")
 
 
-def _guard_gallery(where: str, spec: TaskSpec, gallery: pa.Table, index: pa.Table) -> None:
-    """Refuse a gallery that is not one whole session of each unit."""
+def _guard_gallery(where: str, spec: TaskSpec, rows: pa.Table, enrol: np.ndarray, index: pa.Table) -> None:
+    """Refuse a gallery that is not one whole session of each unit, or shares its receiver with a query of the unit."""
+    gallery = rows.filter(pa.array(enrol))
+    chains = pc.binary_join_element_wise(rows["device"], rows["receiver"], "/").to_numpy()
+    if np.isin(chains[~enrol], chains[enrol]).any():
+        raise SplitNotAvailable(f"{where}: receiver: a device is enrolled and queried at one")
     sessions = set(zip(gallery["device"].to_pylist(), gallery["session"].to_pylist(), strict=True))
     pairs = zip(index["device"].to_pylist(), index["session"].to_pylist(), strict=True)
     whole = sum(pair in sessions for pair in pairs)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from threadpoolctl import threadpool_limits
 
 from emma.backbones.base import Backbone
 from emma.backbones.load import ModelConfig
@@ -38,14 +39,15 @@ class ProtocolRunner:
         self.spec, self.protocol, self.seed = spec, protocol, seed
 
     def run(self, embeddings: Embeddings, train_index: pa.Table, eval_index: pa.Table) -> dict[str, FittedFold]:
-        """Fitted folds by held-out value; raises what ``fit_fold`` raises."""
+        """Fitted folds by held-out value, on one thread as in the workflow; raises what ``fit_fold`` raises."""
         assigned = (train_index, eval_index)
-        return {
-            value: fit_fold(
-                self.spec, self.protocol, self.protocol.fold(value, *assigned, self.seed), assigned, embeddings
-            )
-            for value in self.protocol.eval_values()
-        }
+        with threadpool_limits(1):
+            return {
+                value: fit_fold(
+                    self.spec, self.protocol, self.protocol.fold(value, *assigned, self.seed), assigned, embeddings
+                )
+                for value in self.protocol.eval_values()
+            }
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ class EvalRun:
                 f"  {value}: {_shown(record.value)}{interval}, n = {record.n}, "
                 f"in distribution {_shown(record.in_distribution)}"
             )
+        spread = f"standard error {_shown(block.standard_error)} with {len(block.values) - 1} degrees of freedom"
+        lines.append(f"  mean over {len(block.values)} held-out values, {spread}: a ranking, not a population estimate")
         return "\n".join(lines)
 
 
@@ -118,7 +122,8 @@ class Evaluator:
             path = Path(temporary) / "embeddings.parquet"
             scenes = [folder / f"{split.value}.parquet" for split in (Split.TRAIN, self.split)]
             recipe = {"recipe": config.normalise, "batch_size": config.batch_size}
-            write_embeddings(path, backbone, scenes, provenance=provenance, **recipe)
+            with threadpool_limits(1):
+                write_embeddings(path, backbone, scenes, provenance=provenance, **recipe)
             return Embeddings.read(path)
 
     def evaluate(
