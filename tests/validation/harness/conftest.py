@@ -1,0 +1,143 @@
+"""A small release, made and frozen by the library's own functions, laid out as the workflow's results are."""
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import yaml
+from threadpoolctl import threadpool_limits
+
+import rfgen
+from emma import EvalRun, Evaluator, Split, TaskID
+from emma.backbones.base import Backbone
+from emma.backbones.load import ModelConfig, load_backbone, load_model_config
+from emma.board import RunRecord
+from emma.embeddings import Embeddings
+from emma.files import write_json
+from emma.release import ReleaseConfig, freeze, manifest_record
+from emma.runs import run_record
+from emma.scenes import iterate_scenes, write_scenes
+from emma.scoring import score_task
+from rfgen import channels, scenes
+from rfgen.recipe import Recipe
+
+CONFIG = Path(__file__).parents[3] / "config"
+#: Scenes an environment and band, TRAIN and DEV alike, where a comparison needs power.
+SCENES = {"E-LOC-AOA": 80, "E-LOC-LOS": 200, "E-ID-DRONE": 80}
+
+
+def small_release() -> dict:
+    """The tiny release with more scenes: a fresh mapping."""
+    data = yaml.safe_load((CONFIG / "releases" / "tiny.yaml").read_text())
+    data["release"] = "small"
+    data["rfgen"]["link_chunk"] = 200
+    for task, number in SCENES.items():
+        data["rfgen"]["tasks"][task] |= {"chunk": 40, "scenes": {"TRAIN": number, "DEV": number, "HOLDOUT": 40}}
+    return data
+
+
+@dataclass(frozen=True)
+class Release:
+    """The release on disk, and what the tests ask of it."""
+
+    results: Path
+    config: ReleaseConfig
+
+    @functools.cached_property
+    def evaluator(self) -> Evaluator:
+        return Evaluator("small", results=self.results)
+
+    @property
+    def manifest(self):
+        return self.evaluator.manifest
+
+    def index(self, task: str) -> tuple[pa.Table, pa.Table]:
+        """TRAIN and DEV indexes."""
+        return self.evaluator.assigned(TaskID(task))
+
+    def iq(self, task: str, split: str) -> tuple[pa.Table, np.ndarray]:
+        """Index and samples of a split."""
+        path = self.results / "scenes" / task / f"{split}.parquet"
+        parts = list(iterate_scenes(path, verify=False))
+        return pa.concat_tables([index for index, _ in parts]), np.concatenate([iq for _, iq in parts])
+
+    def embedded(self, task: str, model: str = "prior") -> Embeddings:
+        """A shipped model's embeddings of a task."""
+        backbone, provenance, config = self.model(model)
+        return self.evaluator.embed(backbone, TaskID(task), config, provenance)
+
+    @functools.cache  # noqa: B019 (one object a session)
+    def model(self, name: str) -> tuple[Backbone, dict, ModelConfig]:
+        """A shipped model without trained weights, by its own config."""
+        config = load_model_config(CONFIG / "models" / f"{name}.yaml")
+        return *load_backbone(config), config
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    @functools.cache  # noqa: B019
+    def run(self, name: str) -> tuple[RunRecord, Mapping[TaskID, Mapping[str, np.ndarray]]]:
+        """A shipped model's run record over all tasks, with the replicates of its primary scores."""
+        backbone, provenance, config = self.model(name)
+        results, hashes, replicates = {}, {}, {}
+        for task in self.manifest.tasks:
+            run = self.evaluator.evaluate(backbone, task, config=config, provenance=provenance)
+            results[task], hashes[task], replicates[task] = self.scored(run)
+        common = {"seed": self.evaluator.seed, "eval_split": Split.DEV}
+        return run_record(self.manifest, config, provenance, results, hashes, **common), replicates
+
+    def scored(self, run: EvalRun) -> tuple[dict, dict, dict]:
+        """Fold metrics, prediction hashes and primary replicates of an evaluation."""
+        spec = self.manifest.spec(run.task)
+        block = run.record.tasks[run.task]
+        folds = {p: {v: (f.predictions, f.undefined) for v, f in values.items()} for p, values in run.folds.items()}
+        results, draws = score_task(spec, run.task.value, folds, self.manifest.bootstrap, self.evaluator.seed)
+        hashes = {p: {v: f.predictions_hash for v, f in values.items()} for p, values in run.folds.items()}
+        return results, hashes, {v: draws[block.protocol, v, spec.metric] for v in block.values}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> Iterator[None]:
+    """As every job of the workflow."""
+    with threadpool_limits(1):
+        yield
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """Generated once: TRAIN and DEV of every task."""
+    results = tmp_path_factory.mktemp("release")
+    config = ReleaseConfig.model_validate(small_release())
+    recipe = Recipe.from_mapping(config.rfgen)
+    paths: dict[TaskID, dict[Split, Path]] = {}
+    for split in (Split.TRAIN, Split.DEV):
+        rays = channels.split_table(recipe, split.value, config.seed)
+        for task in config.tasks:
+            folder = results / "scenes" / task.value
+            folder.mkdir(parents=True, exist_ok=True)
+            made = scenes.generate(recipe, task.value, split.value, rays, config.seed)
+            files = folder / f"{split.value}.parquet", folder / f"{split.value}.index.parquet"
+            write_scenes(*files, ((chunk.iq, chunk.metadata) for chunk in made))
+            paths.setdefault(task, {})[split] = files[1]
+    manifest = freeze(config, paths, rfgen.__version__, rfgen.source_digest())
+    write_json(results / "release" / "manifest.json", manifest_record(manifest))
+    return Release(results, config)
+
+
+@pytest.fixture(scope="session", name="small_release")
+def _small_release() -> Callable[[], dict]:
+    return small_release
+
+
+@pytest.fixture(scope="session")
+def models() -> Path:
+    return CONFIG / "models"
+
+
+@pytest.fixture(scope="session")
+def releases() -> list[Path]:
+    return sorted((CONFIG / "releases").glob("*.yaml"))

@@ -1,0 +1,121 @@
+"""Scene-level audit of every fold: what the guard promises, recomputed from the indexes without it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from emma import Split, SplitNotAvailable, TaskID
+from emma.files import InputError
+from emma.protocols import InDistribution, guard_fold, primary_protocol, task_protocols
+from emma.release import freeze
+
+TASKS = tuple(task.value for task in TaskID)
+
+
+def frames(small, task: str):
+    return [index.to_pandas().set_index("scene_id") for index in small.index(task)]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_fold_of_every_protocol(small, task: str) -> None:
+    spec = small.manifest.spec(task)
+    train, evaluation = frames(small, task)
+    assert set(train.index).isdisjoint(evaluation.index)
+    for protocol in task_protocols(spec, small.manifest.stress_regimes.get(TaskID(task), ())).values():
+        for value in protocol.eval_values():
+            fold = protocol.fold(value, *small.index(task), 0)
+            fit = train.loc[fold.train["scene_id"].to_pylist()]
+            roles = np.array(fold.eval["role"].to_pylist())
+            scored = evaluation.loc[np.array(fold.eval["scene_id"].to_pylist())[roles == "query"]]
+            seen = evaluation.loc[fold.eval["scene_id"].to_pylist()]
+            for column in ("iq_sha256", "link_id"):
+                assert set(fit[column].dropna()).isdisjoint(seen[column].dropna())
+            if isinstance(protocol, InDistribution):
+                assert len(fit) == len(train)
+                continue
+            columns = {"leave-one-band-out": ["environment", "frequency_band"]}.get(
+                protocol.name, [protocol.axis.value]
+            )
+            for column, part in zip(columns, value.split("+"), strict=True):
+                assert part not in set(fit[column])
+                assert set(scored[column]) == {part}
+            # Every scene of the held-out value is there: scored, or, of a device, enrolled from one session.
+            everything = evaluation
+            for column, part in zip(columns, value.split("+"), strict=True):
+                everything = everything[everything[column] == part]
+            spared = roles == "enrol" if spec.readout.kind == "discriminant" else np.zeros(len(roles), bool)
+            gallery = evaluation.loc[np.array(fold.eval["scene_id"].to_pylist())[spared]]
+            assert set(everything.index) == set(scored.index) | set(gallery.index) & set(everything.index)
+            if spec.readout.kind == "discriminant" and protocol is not None and len(gallery):
+                assert gallery.groupby("device").session.nunique().eq(1).all()
+                assert set(gallery.session).isdisjoint(scored.session)
+
+
+def altered(index: pa.Table, row: int, **columns: str) -> pa.Table:
+    """The index with some columns of one row changed."""
+    for name, value in columns.items():
+        cells = index[name].to_pylist()
+        cells[row] = value
+        index = index.set_column(index.schema.get_field_index(name), index.schema.field(name), pa.array(cells))
+    return index
+
+
+@pytest.mark.parametrize(("column", "what"), [("iq_sha256", "samples"), ("link_id", "propagation link")])
+@pytest.mark.parametrize("task", ["E-LOC-LOS", "E-LOC-AOA", "E-ID-DRONE"])
+def test_shared_samples_or_link(small, task: str, column: str, what: str) -> None:
+    """Other metadata, so another scene id; the same waveform or the same rays on both sides of the boundary."""
+    train, evaluation = small.index(task)
+    protocol = primary_protocol(small.manifest.spec(task))
+    fold = protocol.fold("E_URBAN", train, evaluation, 0)
+    scored = int(np.flatnonzero(protocol.held_out(evaluation, "E_URBAN"))[0])
+    fitted = int(np.flatnonzero(protocol.fitted(train, "E_URBAN"))[-1])
+    twin = altered(evaluation, scored, **{column: train[column][fitted].as_py()})
+    with pytest.raises(SplitNotAvailable, match=f"{column}: train and eval share a {what}"):
+        guard_fold(protocol, fold, train, twin)
+
+
+def test_null_links_are_not_one_link(small) -> None:
+    """E-ID-AMC has no links: nulls on both sides are no leak."""
+    train, evaluation = small.index("E-ID-AMC")
+    assert train["link_id"].null_count == train.num_rows
+    protocol = primary_protocol(small.manifest.spec("E-ID-AMC"))
+    guard_fold(protocol, protocol.fold("low", train, evaluation, 0), train, evaluation)
+
+
+def test_a_release_with_samples_in_two_splits_is_not_frozen(small, tmp_path) -> None:
+    import pyarrow.parquet as pq
+
+    train, evaluation = small.index("E-ID-AMC")
+    twin = altered(evaluation, 3, iq_sha256=train["iq_sha256"][5].as_py())
+    for split, index in ((Split.TRAIN, train), (Split.DEV, twin)):
+        pq.write_table(index, tmp_path / f"{split.value}.index.parquet")
+    paths = {TaskID.E_ID_AMC: {s: tmp_path / f"{s.value}.index.parquet" for s in (Split.TRAIN, Split.DEV)}}
+    with pytest.raises(InputError, match="splits TRAIN and DEV share samples"):
+        freeze(small.config, paths, "0", "0")
+
+
+def test_duplicates_within_a_side_are_no_leak_but_a_repeated_scene_is_refused(small) -> None:
+    train, evaluation = small.index("E-LOC-LOS")
+    protocol = primary_protocol(small.manifest.spec("E-LOC-LOS"))
+    fold = protocol.fold("E_URBAN", train, evaluation, 0)
+    first = fold.train.slice(0, 1)
+    with pytest.raises(SplitNotAvailable, match=r"stand twice|differ from the index"):
+        guard_fold(protocol, replace(fold, train=pa.concat_tables([fold.train, first])), train, evaluation)
+
+
+def test_scenes_and_metadata_that_were_edited_lose_their_id(small, tmp_path) -> None:
+    """A scene moved to the training environment by editing its metadata no longer has the id that it is known by."""
+    import pyarrow.parquet as pq
+
+    from emma.scenes import iterate_scenes
+
+    table = pq.read_table(small.results / "scenes" / "E-LOC-LOS" / "TRAIN.parquet")
+    place = table.schema.get_field_index("environment")
+    cells = table["environment"].to_pylist()
+    cells[0] = "E_RURAL" if cells[0] == "E_URBAN" else "E_URBAN"
+    moved = table.set_column(place, table.schema.field(place), pa.array(cells))
+    pq.write_table(moved, tmp_path / "TRAIN.parquet")
+    with pytest.raises(InputError, match="does not match its content"):
+        list(iterate_scenes(tmp_path / "TRAIN.parquet"))

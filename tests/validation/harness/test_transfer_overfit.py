@@ -1,0 +1,216 @@
+"""A backbone that memorised its training environment scores at chance on the other; a leak is seen.
+
+The memoriser is converged by construction: it knows the label of every scene of the training environment, TRAIN and
+DEV, by the hash of its samples, and for any other scene a guess that is the hash's own. It carries nothing else, so a
+score above chance can come from a leak alone. Chance is the ``prior`` model on the same scenes; every comparison is a
+paired bootstrap over them with a fixed seed, corrected for the number of folds tried.
+"""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from emma import EvalRun, SplitNotAvailable, TaskID
+from emma.backbones.load import ModelConfig, Pretraining, as_channels, normalise
+from emma.folds import FittedFold, fit_fold
+from emma.hashing import sha256
+from emma.metrics import METRICS
+from emma.protocols import Fold, fold_table, primary_protocol
+from emma.readouts import load_readout
+from emma.scoring import metric_inputs
+from emma.statistics import PairedDifference, holm, paired_bootstrap_difference, random_generator
+
+TASKS = ("E-LOC-AOA", "E-LOC-LOS", "E-ID-DRONE")
+ENVIRONMENTS = ("E_URBAN", "E_RURAL")
+ALPHA = 0.05
+
+
+class Memoriser:
+    """Embeds a scene as the target that it remembers for it, or as a guess."""
+
+    name = "memoriser"
+
+    def __init__(self, spec, index: pa.Table, shuffled: bool = False) -> None:
+        target = np.asarray(fold_table(spec, index, np.full(index.num_rows, "fit"))["target"])
+        if shuffled:
+            target = random_generator(("shuffle", index.num_rows)).permutation(target)
+        order = index.sort_by("scene_id")
+        self.spec, self.known = spec, dict(zip(order["iq_sha256"].to_pylist(), target, strict=True))
+        self.embedding_dim = self._code(np.zeros(1)).shape[1]
+
+    def _code(self, target: np.ndarray) -> np.ndarray:
+        if self.spec.classes:
+            return np.eye(len(self.spec.classes), dtype=np.float32)[target.astype(int)]
+        return np.stack([np.cos(np.radians(target)), np.sin(np.radians(target))], axis=1).astype(np.float32)
+
+    def _guess(self, digest: str) -> float:
+        share = int(digest[:12], 16) / 16**12
+        return float(int(share * len(self.spec.classes))) if self.spec.classes else 360.0 * share
+
+    def embed(self, iq, sample_rate_hz, center_frequency_hz) -> np.ndarray:
+        digests = [sha256(np.ascontiguousarray(scene, dtype="<c8").data.cast("B")) for scene in iq]
+        return self._code(np.array([self.known.get(digest, self._guess(digest)) for digest in digests]))
+
+
+def config(**declared) -> ModelConfig:
+    return ModelConfig(
+        name="memoriser", factory="tests:memoriser", normalise="none", pretraining=Pretraining(**declared)
+    )
+
+
+def of_environments(index: pa.Table, *environments: str) -> pa.Table:
+    return index.filter(pa.array(np.isin(index["environment"].to_pylist(), environments)))
+
+
+def against_chance(spec, fitted: FittedFold, chance: FittedFold, level: float) -> PairedDifference:
+    """The paired difference on identical scenes: memoriser less chance."""
+    assert fitted.predictions["scene_id"].equals(chance.predictions["scene_id"])
+    metric = METRICS[spec.metric]
+    preds, target, _ = metric_inputs(spec, metric, fitted.predictions)
+    floor, _, _ = metric_inputs(spec, metric, chance.predictions)
+    options = {"n_resamples": 2000, "level": level, "seed": (0, "chance")}
+    return paired_bootstrap_difference(metric, preds, floor, target, **options)
+
+
+def training_score(spec, run: EvalRun, small, backbone, recipe: str, environment: str) -> float:
+    """The metric of a fold's readout on the scenes that it was fit on."""
+    fitted = run.folds[primary_protocol(spec).name][environment]
+    index, iq = small.iq(run.task.value, "TRAIN")
+    train = ~np.isin(index["environment"].to_pylist(), [environment])
+    table = fold_table(spec, index.filter(pa.array(train)), np.full(train.sum(), "fit"))
+    order = np.argsort(np.asarray(index["scene_id"].to_pylist())[train])
+    scores = load_readout(spec, fitted.tensors).scores(backbone.embed(normalise(iq[train][order], recipe), 2e7, 2.4e9))
+    predictions = pa.table({"target": table["target"], "scores": list(scores)})
+    preds, target, _ = metric_inputs(spec, METRICS[spec.metric], predictions)
+    return METRICS[spec.metric](preds, target)
+
+
+@pytest.fixture(scope="module")
+def chance(small):
+    """The chance floor's folds by task and environment."""
+    backbone, provenance, settings = small.model("prior")
+    runs = {t: small.evaluator.evaluate(backbone, t, config=settings, provenance=provenance) for t in TASKS}
+    return {t: run.folds[primary_protocol(small.manifest.spec(t)).name] for t, run in runs.items()}
+
+
+def other(environment: str) -> str:
+    return next(name for name in ENVIRONMENTS if name != environment)
+
+
+def memorised(small, task: str, environment: str, *, shuffled: bool = False) -> tuple[Memoriser, EvalRun]:
+    """A memoriser of every scene outside ``environment``, scored by the Evaluator."""
+    spec = small.manifest.spec(task)
+    known = pa.concat_tables([of_environments(index, other(environment)) for index in small.index(task)])
+    backbone = Memoriser(spec, known, shuffled)
+    return backbone, small.evaluator.evaluate(backbone, task, config=config(environments=(other(environment),)))
+
+
+def test_memorisers_score_at_chance(small, chance, record_property) -> None:
+    tried = [(t, e, s) for t in TASKS for e in ENVIRONMENTS for s in (False, True)]
+    differences = {}
+    for task, environment, shuffled in tried:
+        spec = small.manifest.spec(task)
+        backbone, run = memorised(small, task, environment, shuffled=shuffled)
+        fitted = run.folds["leave-one-environment-out"][environment]
+        level = 1 - ALPHA / len(tried)
+        difference = against_chance(spec, fitted, chance[task][environment], level)
+        differences[task, environment, shuffled] = difference
+        record_property(f"{task} {environment} shuffled={shuffled}", difference.difference)
+        assert difference.interval[0] <= 0 <= difference.interval[1], (task, environment, shuffled, difference)
+        trained = training_score(spec, run, small, backbone, "none", environment)
+        perfect = spec.anchors.minimum if METRICS[spec.metric].direction == "lower" else spec.anchors.maximum
+        if not shuffled:
+            assert trained == pytest.approx(perfect, abs=1.0 if spec.unit == "degrees" else 1e-12)
+        else:
+            assert abs(trained - perfect) > 0.2 * (spec.anchors.maximum - spec.anchors.minimum)
+    assert min(holm([d.p_one_sided for d in differences.values()])) > ALPHA
+
+
+def test_what_the_backbone_met_in_pretraining_is_beyond_the_guard_and_marked(small) -> None:
+    """On the environment that it knows the memoriser is all right or all wrong, by the luck of the fit's guesses."""
+    _, run = memorised(small, "E-LOC-LOS", "E_URBAN")
+    values = run.record.tasks[TaskID.E_LOC_LOS].values
+    assert values["E_RURAL"].value in {0.0, 1.0}
+    assert {name: record.met_in_pretraining for name, record in values.items()} == {"E_URBAN": False, "E_RURAL": True}
+
+
+@pytest.fixture(params=[(t, e) for t in TASKS for e in ENVIRONMENTS], ids="-".join)
+def leak(request, small):
+    """A fold whose readout and backbone both got half of the held-out scenes with their labels."""
+    task, environment = request.param
+    spec = small.manifest.spec(task)
+    train, evaluation = small.index(task)
+    protocol = primary_protocol(spec)
+    honest = protocol.fold(environment, train, evaluation, 0)
+    held_out = of_environments(evaluation, environment)
+    leaked = held_out.take(random_generator(("leak", task)).permutation(held_out.num_rows)[: held_out.num_rows // 2])
+    known = pa.concat_tables([*(of_environments(i, other(environment)) for i in (train, evaluation)), leaked])
+    fit = pa.concat_tables([honest.train, fold_table(spec, leaked, np.full(leaked.num_rows, "fit"))])
+    fold = Fold(honest.protocol, honest.value, fit, honest.eval)
+    embeddings = small.evaluator.embed(Memoriser(spec, known), TaskID(task), config(), {"name": "leak"})
+    return task, spec, protocol, fold, (train, evaluation), embeddings
+
+
+def test_a_leak_past_the_guard_rises_above_chance(leak, chance, monkeypatch) -> None:
+    task, spec, protocol, fold, assigned, embeddings = leak
+    monkeypatch.setattr("emma.folds.guard_fold", lambda *_: None)
+    fitted = fit_fold(spec, protocol, fold, assigned, embeddings)
+    found = against_chance(spec, fitted, chance[task][fold.value], 1 - ALPHA / 6)
+    assert 6 * found.p_one_sided < ALPHA  # Bonferroni over the six folds
+    assert found.interval[0] > 0 or found.interval[1] < 0
+
+
+def test_the_guard_refuses_the_same_fold(leak) -> None:
+    _, spec, protocol, fold, assigned, embeddings = leak
+    with pytest.raises(SplitNotAvailable, match="not assigned to the split that train draws from"):
+        fit_fold(spec, protocol, fold, assigned, embeddings)
+
+
+def test_a_transferring_model_beats_chance(small, chance) -> None:
+    backbone, provenance, settings = small.model("dsp")
+    p_values = []
+    for task in TASKS[:2]:
+        run = small.evaluator.evaluate(backbone, task, config=settings, provenance=provenance)
+        spec = small.manifest.spec(task)
+        for environment, fitted in run.folds["leave-one-environment-out"].items():
+            p_values.append(against_chance(spec, fitted, chance[task][environment], 0.95).p_one_sided)
+    assert max(holm(p_values)) < ALPHA
+
+
+def test_an_overfit_network_is_reported_beside_its_training_score(small, record_property) -> None:
+    """A network trained to convergence on one environment: its held-out score is what it is, and is shown."""
+    torch = pytest.importorskip("torch")
+    from emma.backbones.conv import ConvBackbone, seeded_encoder
+
+    torch.set_num_threads(1)
+    spec = small.manifest.spec("E-LOC-LOS")
+    index, iq = small.iq("E-LOC-LOS", "TRAIN")
+    inside = np.asarray(index["environment"].to_pylist()) == "E_RURAL"
+    inputs = torch.from_numpy(as_channels(normalise(iq[inside], "unit_power")))
+    labels = np.asarray(index["label_class"].to_pylist())[inside]
+    wanted = torch.from_numpy((labels == "LOS").astype(np.float32))
+    encoder = seeded_encoder(8, 0)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        head = torch.nn.Linear(encoder.embedding_dim, 1)
+        optimiser = torch.optim.Adam([*encoder.parameters(), *head.parameters()], lr=3e-3)
+        epochs, hits = 0, 0
+        while hits < len(wanted) and epochs < 60:
+            epochs, hits = epochs + 1, 0
+            for rows in torch.randperm(len(wanted)).split(50):
+                logits = head(encoder(inputs[rows]))[:, 0]
+                loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, wanted[rows])
+                optimiser.zero_grad()
+                loss.backward()
+                optimiser.step()
+                hits += int(((logits > 0) == (wanted[rows] > 0)).sum())
+    backbone = ConvBackbone("overfit", {8: encoder})
+    settings = ModelConfig(name="overfit", factory="tests:overfit", pretraining={"environments": ["E_RURAL"]})
+    run = small.evaluator.evaluate(backbone, "E-LOC-LOS", config=settings)
+    trained = training_score(spec, run, small, backbone, "unit_power", "E_URBAN")
+    held_out = run.record.tasks[TaskID.E_LOC_LOS].values["E_URBAN"]
+    for name, value in (("epochs", epochs), ("training", trained), ("held_out", held_out.value)):
+        record_property(name, value)
+    assert trained > 0.95
+    assert 0.0 <= held_out.value <= 1.0
+    assert held_out.met_in_pretraining is False
