@@ -11,8 +11,10 @@ from emma.hashing import table_hash
 from emma.release import DataReleaseManifest, ReleaseConfig, SplitRecord
 from emma.scenes import read_index, write_scenes
 from emma.tasks import Split
+from emma.verify import Results
+from emma.verify.deep import Chunk
 from rfgen.recipe import Recipe
-from rfgen.scenes import generate
+from rfgen.scenes import chunk_keys, generate
 
 
 def holdout_splits(release: ReleaseConfig | DataReleaseManifest, source: Path, seed: str) -> Iterator[tuple]:
@@ -36,3 +38,18 @@ def rays_of(recipe: Recipe, split: str, seed: int | str, source: Path) -> pa.Tab
         return split_table(recipe, str(split), seed)
     except ValueError as error:
         raise InputError(f"{source}: rfgen: {error}") from None
+
+
+def sampled_chunks(results: Results, count: int = 2) -> Iterator[Chunk]:
+    """``count`` chunks of every task's DEV split, first and last among them, made again from the recipe."""
+    manifest = results.manifest()
+    source = results.path("release", "manifest.json")
+    recipe = parse(Recipe, manifest.rfgen, f"{source}: rfgen")
+    rays = rays_of(recipe, Split.DEV, manifest.seed, source)
+    for task in manifest.tasks:
+        keys = chunk_keys(recipe, task.value, Split.DEV.value)
+        places = sorted({round(number * (len(keys) - 1) / max(count - 1, 1)) for number in range(count)})
+        chosen = [keys[place] for place in places]
+        chunks = generate(recipe, task.value, Split.DEV.value, rays, manifest.seed, chunk_keys=chosen)
+        for place, chunk in zip(places, chunks, strict=True):
+            yield task, Split.DEV, place * len(chunk.iq), chunk.iq, chunk.metadata

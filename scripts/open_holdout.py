@@ -1,6 +1,7 @@
 """Prove that a secret seed opens a release's HOLDOUT commitment: the seed's hash, and every split made again.
 
-The seed comes from EMMA_HOLDOUT_SEED, or from the file that EMMA_HOLDOUT_SEED_FILE names. Status 1 where a split differs.
+The seed comes from EMMA_HOLDOUT_SEED, or from the file that EMMA_HOLDOUT_SEED_FILE names; status 1 where a split
+differs.
 """
 
 import argparse

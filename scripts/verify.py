@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from emma.files import run_script
 from emma.tables import without_pandas
-from emma.verify import Outcome, Results, verify
+from emma.verify import CHECKS, Check, Outcome, Results, verify
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -23,6 +23,8 @@ def main() -> None:
     parser.add_argument(
         "--project", type=Path, help="project whose config made them (default: this one, or the archive)"
     )
+    deep = "make a sample of scenes, embeddings and fits again, too"
+    parser.add_argument("--deep", action="store_true", help=deep)
     arguments = parser.parse_args()
     faults = 0
 
@@ -37,7 +39,7 @@ def main() -> None:
         if arguments.results.is_file():
             _archive(arguments, tell)
         else:
-            verify(Results(arguments.results, arguments.project or ROOT), tell=tell)
+            verify(Results(arguments.results, arguments.project or ROOT), _checks(arguments.deep), tell)
     sys.stdout.write(f"{arguments.results}: {f'{faults} faults' if faults else 'verified'}\n")
     raise SystemExit(1 if faults else 0)
 
@@ -52,7 +54,19 @@ def _archive(arguments: argparse.Namespace, tell: Callable[..., None]) -> None:
         sums = tuple(check_sums(root))
         tell(Outcome("sums", sum(path.is_file() for path in root.rglob("*")), sums, ""), root)
         results = Results(find_results(root, arguments.results), arguments.project or root)
-        verify(results, tell=lambda outcome: tell(outcome, root))
+        verify(results, _checks(arguments.deep), lambda outcome: tell(outcome, root))
+
+
+def _checks(deep: bool) -> list[Check]:
+    """All checks; the deep ones load the generator and the backbones."""
+    checks = [kind() for kind in CHECKS]
+    if deep:
+        from generator import sampled_chunks
+
+        from emma.verify.deep import Reembedded, Refitted, Regenerated
+
+        checks += [Regenerated(sampled_chunks), Reembedded(), Refitted()]
+    return checks
 
 
 if __name__ == "__main__":
