@@ -1,0 +1,25 @@
+"""Write the JSON Schemas of the configuration files from the records that validate them."""
+
+import argparse
+from pathlib import Path
+
+from emma.backbones.load import ModelConfig
+from emma.config import ProjectConfig
+from emma.files import run_script, write_json
+from emma.release import ReleaseConfig
+from emma.submission import SubmissionManifest
+
+SCHEMAS = {"config": ProjectConfig, "model": ModelConfig, "release": ReleaseConfig, "submission": SubmissionManifest}
+
+
+def main() -> None:
+    """Write one file a kind."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("config/schemas"), help="folder (default config/schemas)")
+    arguments = parser.parse_args()
+    for name, record in SCHEMAS.items():
+        write_json(arguments.out / f"{name}.json", record.model_json_schema())
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -1,0 +1,33 @@
+"""The committed JSON Schemas are those of the records, and the shipped files pass them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[3]
+FILES = [
+    ("config", ROOT / "config/config.yaml"),
+    *(("model", path) for path in sorted((ROOT / "config/models").glob("*.yaml"))),
+    *(("release", path) for path in sorted((ROOT / "config/releases").glob("*.yaml"))),
+]
+
+
+def test_committed_schemas_match_the_records(tmp_path):
+    command = [sys.executable, str(ROOT / "scripts/write_schemas.py"), "--out", str(tmp_path)]
+    subprocess.run(command, check=True)
+    written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert written == {path.name: path.read_bytes() for path in (ROOT / "config/schemas").iterdir()}
+
+
+@pytest.mark.parametrize(("kind", "path"), FILES, ids=[path.name for _, path in FILES])
+def test_shipped_files_pass_and_unknown_keys_do_not(kind, path):
+    schema = json.loads((ROOT / f"config/schemas/{kind}.json").read_text())
+    value = json.loads(json.dumps(yaml.safe_load(path.read_text())))
+    jsonschema.validate(value, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(value | {"surprise": 1}, schema)
