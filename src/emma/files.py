@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import glob
 import json
@@ -192,4 +193,10 @@ def run_script(main: Callable[[], None]) -> None:
         main()
     except InputError as error:
         sys.stderr.write(" ".join(str(error).split()) + "\n")
+        raise SystemExit(2) from None
+    except OSError as error:
+        # pyarrow says it in its message alone.
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT} and "No space left" not in str(error):
+            raise
+        sys.stderr.write("output: no space left on its disk; free some and run again\n")
         raise SystemExit(2) from None
