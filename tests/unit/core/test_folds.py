@@ -1,0 +1,169 @@
+"""A fold's fit and prediction: nothing is fit before every guard has passed, and files say what made them."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from emma.embeddings import Embeddings, write_embeddings
+from emma.files import InputError
+from emma.folds import PREDICTION_SCHEMA, FittedFold, fit_fold, read_fitted, write_fitted
+from emma.hashing import table_hash
+from emma.protocols import Fold, LeaveOneBandOut, SplitNotAvailable, board_protocols, primary_protocol
+from emma.readouts import Readout, load_readout
+from emma.tasks import TaskID
+
+HASH = "a" * 64
+PROVENANCE = {"name": "toy"}
+
+
+@pytest.fixture(scope="module")
+def embeddings(world, toy, tmp_path_factory):
+    found = {}
+    for task in TaskID:
+        path = tmp_path_factory.mktemp("embeddings") / "e.parquet"
+        scenes = world.scenes(task)
+        write_embeddings(path, toy, scenes, recipe="unit_power", batch_size=16, provenance=PROVENANCE)
+        found[task] = Embeddings.read(path)
+    return found
+
+
+@pytest.fixture
+def fitted(world, embeddings):
+    def of(task, value=None):
+        spec = world.manifest.tasks[task]
+        protocol = primary_protocol(spec)
+        indexes = world.indexes(task)
+        fold = protocol.fold(value or protocol.eval_values()[0], *indexes, 0)
+        return spec, fold, fit_fold(spec, protocol, fold, indexes, embeddings[task])
+
+    return of
+
+
+@pytest.mark.parametrize("task", list(TaskID))
+def test_predictions_are_those_of_the_scored_scenes_and_come_from_the_readout(fitted, embeddings, task):
+    spec, fold, result = fitted(task)
+    queries = fold.eval.filter(pc.equal(fold.eval["role"], "query"))
+    for name in ("scene_id", "target", "session"):
+        assert result.predictions[name].to_pylist() == queries[name].to_pylist()
+    again = load_readout(spec, result.tensors).scores(embeddings[task].of(queries["scene_id"]))
+    np.testing.assert_array_equal(np.array(result.predictions["scores"].to_pylist()), again)
+
+
+def test_a_fit_does_not_depend_on_the_rows_of_the_embeddings(world, embeddings, fitted):
+    task = TaskID.E_ID_FP
+    spec, fold, result = fitted(task)
+    order = np.random.default_rng(0).permutation(len(embeddings[task].values))
+    turned = Embeddings(embeddings[task].ids.take(order), embeddings[task].values[order], {}, "turned")
+    again = fit_fold(spec, primary_protocol(spec), fold, world.indexes(task), turned)
+    assert again.predictions_hash == result.predictions_hash
+
+
+def test_nothing_is_fit_before_the_guards(world, embeddings, fitted, monkeypatch):
+    spec, fold, _ = fitted(TaskID.E_LOC_LOS)
+    monkeypatch.setattr(Readout, "fit", lambda *_: pytest.fail("a readout was fit"))
+    protocol, indexes = primary_protocol(spec), world.indexes(TaskID.E_LOC_LOS)
+    swapped = Fold(fold.protocol, fold.value, fold.eval, fold.train)
+    with pytest.raises(SplitNotAvailable):
+        fit_fold(spec, protocol, swapped, indexes, embeddings[TaskID.E_LOC_LOS])
+    other = spec.model_copy(update={"metric": "PlainAccuracy"})
+    with pytest.raises(InputError, match="made for another TaskSpec"):
+        fit_fold(other, protocol, fold, indexes, embeddings[TaskID.E_LOC_LOS])
+    with pytest.raises(SplitNotAvailable):
+        fit_fold(spec, LeaveOneBandOut(spec), Fold("x", "E_URBAN+2.4GHz", fold.train, fold.eval), indexes, None)
+
+
+def test_a_wide_embedding_and_a_missing_scene_are_refused(world, embeddings, fitted):
+    task = TaskID.E_LOC_LOS
+    spec, fold, _ = fitted(task)
+    protocol, indexes = primary_protocol(spec), world.indexes(task)
+    wide = Embeddings(embeddings[task].ids, np.zeros((192, 2049), np.float32), {}, "wide")
+    with pytest.raises(InputError, match="embedding_dim: 2049 is wider than the pinned 2048"):
+        fit_fold(spec, protocol, fold, indexes, wide)
+    short = Embeddings(embeddings[task].ids.slice(1), embeddings[task].values[1:], {}, "short")
+    with pytest.raises(InputError, match=r"short: scene_id: .* is missing"):
+        for value in protocol.eval_values():
+            fit_fold(spec, protocol, protocol.fold(value, *indexes, 0), indexes, short)
+
+
+def test_an_undefined_fold_is_written_and_read_with_its_reason(world, embeddings, tmp_path):
+    task = TaskID.E_LOC_LOS
+    spec = world.manifest.tasks[task]
+    train, evaluation = world.indexes(task)
+    train = train.filter(pc.equal(train["label_class"], "LOS"))
+    protocol = primary_protocol(spec)
+    fold = protocol.fold("E_URBAN", train, evaluation, 0)
+    result = fit_fold(spec, protocol, fold, (train, evaluation), embeddings[task])
+    assert result.predictions.num_rows == 0
+    assert len(result.predictions_hash) == 64
+    write_fitted(tmp_path / "readout.safetensors", tmp_path / "predictions.parquet", result, HASH, PROVENANCE)
+    predictions, undefined, _ = read_fitted(tmp_path / "predictions.parquet", HASH)
+    assert predictions.num_rows == 0
+    assert undefined == "leave-one-environment-out E_URBAN: class NLOS has no fit scene"
+
+
+@pytest.mark.parametrize("task", list(TaskID))
+def test_the_hash_in_memory_is_the_hash_from_the_file(fitted, tmp_path, task):
+    *_, result = fitted(task)
+    path = tmp_path / "predictions.parquet"
+    write_fitted(tmp_path / "readout.safetensors", path, result, HASH, PROVENANCE)
+    predictions, undefined, made_by = read_fitted(path, HASH)
+    assert made_by["hashes"]["predictions"] == result.predictions_hash == table_hash(predictions)
+    assert made_by["model_provenance"] == PROVENANCE
+    assert undefined is None
+    first = (tmp_path / "readout.safetensors").read_bytes(), path.read_bytes()
+    write_fitted(tmp_path / "readout.safetensors", path, result, HASH, PROVENANCE)
+    assert ((tmp_path / "readout.safetensors").read_bytes(), path.read_bytes()) == first
+
+
+def test_readout_and_predictions_are_written_both_or_neither(fitted, tmp_path):
+    *_, result = fitted(TaskID.E_LOC_AOA)
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        write_fitted(tmp_path / "readout.safetensors", tmp_path / "file" / "p.parquet", result, HASH, PROVENANCE)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_files_that_cannot_be_trusted_are_refused(fitted, tmp_path):
+    *_, result = fitted(TaskID.E_LOC_LOS)
+    readout, path = tmp_path / "readout.safetensors", tmp_path / "predictions.parquet"
+    write_fitted(readout, path, result, HASH, PROVENANCE)
+    with pytest.raises(InputError, match=f"data_release_hash: expected {'b' * 64}"):
+        read_fitted(path, "b" * 64)
+    table = pq.read_table(path)
+    pq.write_table(table.replace_schema_metadata({"data_release_hash": HASH}), path)
+    with pytest.raises(InputError, match="model_provenance: expected"):
+        read_fitted(path, HASH)
+    doubled = FittedFold({}, pa.concat_tables([result.predictions, result.predictions.slice(0, 1)]), None)
+    write_fitted(readout, path, doubled, HASH, PROVENANCE)
+    with pytest.raises(InputError, match="stands twice"):
+        read_fitted(path, HASH)
+    write_fitted(readout, path, result, HASH, PROVENANCE)
+    readout.unlink()
+    with pytest.raises(InputError, match=r"readout\.safetensors: cannot be read"):
+        read_fitted(path, HASH)
+    metadata = {"data_release_hash": HASH, "model_provenance": json.dumps(PROVENANCE)}
+    other = table.drop_columns(["session"]).replace_schema_metadata(metadata)
+    pq.write_table(other, path)
+    with pytest.raises(InputError, match="session: column missing"):
+        read_fitted(path, HASH)
+
+
+def test_in_distribution_scores_the_same_scenes(world, embeddings):
+    for task in TaskID:
+        spec = world.manifest.tasks[task]
+        indexes = world.indexes(task)
+        scored = {}
+        for name, protocol in board_protocols(spec).items():
+            folds = [protocol.fold(value, *indexes, 0) for value in protocol.eval_values()]
+            results = [fit_fold(spec, protocol, fold, indexes, embeddings[task]) for fold in folds]
+            scored[name] = {scene for result in results for scene in result.predictions["scene_id"].to_pylist()}
+        assert len(set(map(frozenset, scored.values()))) == 1
+
+
+def test_predictions_keep_their_schema(fitted):
+    for task in TaskID:
+        assert fitted(task)[2].predictions.schema.equals(PREDICTION_SCHEMA)

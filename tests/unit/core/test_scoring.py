@@ -1,0 +1,213 @@
+"""Fold metrics: what each metric is given, pairs of resamples, and what is undefined."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from emma.files import InputError
+from emma.folds import PREDICTION_SCHEMA
+from emma.metrics import METRICS
+from emma.release import BootstrapSpec
+from emma.scoring import (
+    metric_inputs,
+    point_value,
+    primary_replicates,
+    score_predictions,
+    score_task,
+    write_replicates,
+)
+from emma.statistics import bootstrap_weights
+from emma.tasks import TaskID
+
+AOA, LOS, DRONE, FP, AMC = TaskID
+BOOTSTRAP = BootstrapSpec(resamples=200, level=0.9)
+
+
+def predictions(scores, target, session=None, prefix="s") -> pa.Table:
+    ids = [f"{prefix}{number:03}" for number in range(len(target))]
+    columns = [ids, session or [None] * len(ids), np.asarray(target, float), [list(map(float, row)) for row in scores]]
+    return pa.table(columns, schema=PREDICTION_SCHEMA)
+
+
+def test_an_angle_is_scored_on_the_circle(world):
+    table = predictions([[359.0], [1.0], [180.0]], [1.0, 359.0, 180.0])
+    assert point_value(world.manifest.tasks[AOA], "MeanAngularError", table) == pytest.approx(4 / 3)
+
+
+def test_a_logit_is_ranked_and_its_sign_decides(world):
+    table = predictions([[-3.0], [5.0], [0.5], [-0.5]], [0, 1, 0, 1])
+    assert point_value(world.manifest.tasks[DRONE], "AUC", table) == 0.75
+    assert point_value(world.manifest.tasks[LOS], "BalancedAccuracy", table) == 0.5
+    # A logit of zero is a tie: half right.
+    assert point_value(world.manifest.tasks[LOS], "BalancedAccuracy", predictions([[0.0]] * 4, [0, 0, 1, 1])) == 0.5
+    large = predictions([[2e4], [1e4]], [1, 0])
+    assert point_value(world.manifest.tasks[DRONE], "AUC", large) == 1.0
+
+
+def test_ties_among_units_count_as_the_chance_of_picking_right(world):
+    spec = world.manifest.tasks[FP]
+    assert point_value(spec, "Top1Accuracy", predictions([[0.0] * 4] * 6, [0, 1, 2, 3, 0, 1])) == 0.25
+    assert point_value(spec, "Top1Accuracy", predictions([[1, 1, 0, 0]], [0])) == 0.5
+
+
+def test_verification_pairs_are_own_against_others(world):
+    spec = world.manifest.tasks[FP]
+    scores = np.array([[0.9, 0.1, 0.2, 0.3], [0.2, 0.1, 0.8, 0.3]])
+    preds, target, entries = metric_inputs(spec, METRICS["EER"], predictions(scores, [0, 2]))
+    assert entries == 4
+    np.testing.assert_array_equal(preds, scores.ravel())
+    np.testing.assert_array_equal(target, [1, 0, 0, 0, 0, 0, 1, 0])
+    assert point_value(spec, "EER", predictions(scores, [0, 2])) == 0.0
+    assert point_value(spec, "EER", predictions(scores, [1, 1])) == 1.0
+
+
+def test_a_gallery_of_two_has_a_cosine_for_each(world):
+    spec = world.manifest.tasks[FP].model_copy(update={"classes": ("U1", "U2"), "held_out": ("U1", "U2")})
+    table = predictions([[0.9, 0.1], [0.3, 0.4], [0.5, 0.2]], [0, 1, 1])
+    assert point_value(spec, "Top1Accuracy", table) == pytest.approx(2 / 3)
+    preds, target, entries = metric_inputs(spec, METRICS["EER"], table)
+    assert (len(preds), target.tolist(), entries) == (6, [1, 0, 0, 1, 0, 1], 2)
+
+
+def test_scores_of_another_width_are_refused(world):
+    for task, width in ((AOA, 2), (LOS, 2), (FP, 3), (AMC, 1)):
+        with pytest.raises(InputError, match="predictions: scores: expected lists"):
+            point_value(
+                world.manifest.tasks[task], world.manifest.tasks[task].metric, predictions([[0.0] * width], [0])
+            )
+
+
+def test_a_fold_record_is_value_interval_and_count(world):
+    rng = np.random.default_rng(0)
+    target = rng.uniform(0, 360, 50)
+    table = predictions((target + rng.normal(0, 10, 50))[:, None], target)
+    record, draws = score_predictions(world.manifest.tasks[AOA], "MeanAngularError", table, None, BOOTSTRAP, (0, "x"))
+    assert record["n"] == 50
+    assert record["undefined"] is None
+    assert draws.shape == (200,)
+    assert record["ci95"] == np.percentile(draws, [5, 95]).tolist()
+    assert record["ci95"][0] < record["value"] < record["ci95"][1]
+    weights = bootstrap_weights(50, n_resamples=200, seed=(0, "x"))
+    error = np.abs((table["target"].to_numpy() - np.ravel(table["scores"].to_pylist()) + 180) % 360 - 180)
+    np.testing.assert_allclose(draws, weights @ error / 50)
+
+
+def test_whole_sessions_are_resampled_where_there_are_any(world):
+    spec = world.manifest.tasks[FP]
+    scores = np.tile(np.eye(4), (10, 1))[:24]
+    target = [0, 1, 2, 0] * 6
+    sessions = [f"s{number // 6}" for number in range(24)]
+    _, draws = score_predictions(spec, "Top1Accuracy", predictions(scores, target, sessions), None, BOOTSTRAP, (0,))
+    right = (scores.argmax(axis=1) == target).reshape(4, 6).sum(axis=1)
+    weights = bootstrap_weights(24, n_resamples=200, seed=(0,), groups=sessions)[:, ::6]
+    np.testing.assert_allclose(draws, weights @ right / 24)
+
+
+def test_undefined_folds_have_no_number(world):
+    spec = world.manifest.tasks[DRONE]
+    record, draws = score_predictions(spec, "AUC", predictions([], []), "no scenes to fit on", BOOTSTRAP, (0,))
+    assert (record, draws) == ({"value": None, "n": 0, "ci95": None, "undefined": "no scenes to fit on"}, None)
+    record, draws = score_predictions(spec, "AUC", predictions([[1.0], [2.0]], [1, 1]), None, BOOTSTRAP, (0,))
+    assert record["value"] is None
+    assert "AUC" in record["undefined"]
+    assert draws is None
+    assert point_value(spec, "AUC", predictions([[1.0], [2.0]], [1, 1])) is None
+
+
+def test_an_interval_needs_half_of_its_resamples(world):
+    record, draws = score_predictions(
+        world.manifest.tasks[DRONE], "AUC", predictions([[1.0], [2.0]], [0, 1]), None, BOOTSTRAP, (0,)
+    )
+    assert record["value"] == 1.0
+    assert np.isnan(draws).mean() == pytest.approx(0.5, abs=0.1)
+    assert (record["ci95"] is None) == (2 * np.isfinite(draws).sum() < 200)
+
+
+def folds(spec, noise, n=30):
+    rng = np.random.default_rng(1)
+    tables = {}
+    for value in spec.held_out:
+        target = rng.uniform(0, 360, n)
+        tables[value] = predictions((target + noise * rng.normal(0, 10, n))[:, None], target, prefix=value)
+    reference = pa.concat_tables(tables.values())
+    own = {value: (table, None) for value, table in tables.items()}
+    return {"leave-one-environment-out": own, "in-distribution": {"all": (reference, None)}}
+
+
+def test_models_are_compared_on_identical_resamples(world):
+    spec = world.manifest.tasks[AOA]
+    _, first = score_task(spec, "E-LOC-AOA", folds(spec, 1.0), BOOTSTRAP, 0)
+    _, second = score_task(spec, "E-LOC-AOA", folds(spec, 2.0), BOOTSTRAP, 0)
+    assert set(first) == set(second)
+    for key in first:
+        if key[0] != "in-distribution":
+            # Errors twice as large, scene by scene, so that every resample must say so.
+            np.testing.assert_allclose(second[key], 2 * first[key])
+    _, other = score_task(spec, "E-LOC-AOA", folds(spec, 1.0), BOOTSTRAP, 1)
+    key = ("leave-one-environment-out", "E_URBAN", "MeanAngularError")
+    assert not np.allclose(other[key], first[key])
+    rural = ("leave-one-environment-out", "E_RURAL", "MeanAngularError")
+    assert not np.allclose(first[key], first[rural])
+
+
+def test_the_order_of_predictions_changes_nothing(world):
+    spec = world.manifest.tasks[AOA]
+    plain = folds(spec, 1.0)
+    turned = {
+        name: {value: (table.take(list(range(len(table)))[::-1]), why) for value, (table, why) in values.items()}
+        for name, values in plain.items()
+    }
+    results, draws = score_task(spec, "E-LOC-AOA", plain, BOOTSTRAP, 0)
+    again, drawn_again = score_task(spec, "E-LOC-AOA", turned, BOOTSTRAP, 0)
+    assert again == results
+    for key, values in draws.items():
+        np.testing.assert_array_equal(drawn_again[key], values)
+
+
+def test_in_distribution_is_the_reference_on_the_same_scenes(world):
+    spec = world.manifest.tasks[AOA]
+    given = folds(spec, 1.0)
+    reference = given["in-distribution"]["all"][0]
+    perfect = reference.set_column(
+        3, PREDICTION_SCHEMA.field("scores"), [[[t] for t in reference["target"].to_pylist()]]
+    )
+    given["in-distribution"] = {"all": (perfect, None)}
+    results, _ = score_task(spec, "E-LOC-AOA", given, BOOTSTRAP, 0, only=["leave-one-environment-out"])
+    assert list(results) == ["leave-one-environment-out"]
+    for record in results["leave-one-environment-out"].values():
+        assert record["metrics"]["MeanAngularError"]["in_distribution"] == pytest.approx(0, abs=1e-9)
+        assert record["metrics"]["MeanAngularError"]["value"] > 5
+    given["in-distribution"] = {"all": (reference.slice(1), None)}
+    with pytest.raises(InputError, match="in-distribution: scene_id: E_URBAN000 is missing"):
+        score_task(spec, "E-LOC-AOA", given, BOOTSTRAP, 0, only=["leave-one-environment-out"])
+
+
+def test_a_reference_that_is_undefined_leaves_the_others_scored(world):
+    spec = world.manifest.tasks[AOA]
+    given = folds(spec, 1.0) | {"in-distribution": {"all": (PREDICTION_SCHEMA.empty_table(), "a class is missing")}}
+    results, draws = score_task(spec, "E-LOC-AOA", given, BOOTSTRAP, 0)
+    record = results["leave-one-environment-out"]["E_URBAN"]["metrics"]["MeanAngularError"]
+    assert record["value"] is not None
+    assert record["in_distribution"] is None
+    assert results["in-distribution"]["all"]["metrics"]["MeanAngularError"]["undefined"] == "a class is missing"
+    assert ("in-distribution", "all", "MeanAngularError") not in draws
+
+
+def test_replicates_come_back_by_model_task_and_value(world, tmp_path):
+    spec = world.manifest.tasks[AOA]
+    _, draws = score_task(spec, "E-LOC-AOA", folds(spec, 1.0), BOOTSTRAP, 0)
+    draws = dict(draws)
+    key = ("leave-one-environment-out", "E_URBAN", "MeanAngularError")
+    draws[key] = draws[key].copy()
+    draws[key][0] = np.nan
+    path = tmp_path / "toy" / "E-LOC-AOA" / "score_replicates.parquet"
+    write_replicates(path, dict(reversed(draws.items())))
+    first = path.read_bytes()
+    write_replicates(path, draws)
+    assert path.read_bytes() == first
+    found = primary_replicates(world.manifest, [path])
+    assert list(found) == ["toy"]
+    assert sorted(found["toy"][AOA]) == ["E_RURAL", "E_URBAN"]
+    np.testing.assert_array_equal(found["toy"][AOA]["E_URBAN"], draws[key])
+    write_replicates(path, {})
+    assert primary_replicates(world.manifest, [path]) == {"toy": {AOA: {}}}
