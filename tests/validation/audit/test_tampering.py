@@ -240,7 +240,7 @@ TAMPERINGS = {
         "models",
         "runs/few.json",
     ),
-    "reference made a backbone": (of_json(RUN, "kind", to="reference"), "models", RUN),
+    "backbone made a reference": (of_json(RUN, "kind", to="reference"), "models", RUN),
     "metric of a fold": (
         of_json(METRICS, "metrics", "BalancedAccuracy", "value", to=lambda v: v + 1e-4),
         "scores",
