@@ -3,9 +3,9 @@
 
 rule archive:
     input:
-        f"{RESULTS}/leaderboard.json",
-        f"{RESULTS}/reports/stress.json",
-        rules.folds.input,
+        board=f"{RESULTS}/leaderboard.json",
+        stress=f"{RESULTS}/reports/stress.json",
+        folds=rules.folds.input,
     output:
         f"{RESULTS}/release/emma-{PLAN.release.release}.zip",
     log:
@@ -14,6 +14,5 @@ rule archive:
         "../../envs/emma.yaml"
     params:
         code=code("scripts/build_archive.py"),
-        results=RESULTS,
     shell:
-        "python scripts/build_archive.py --results {params.results} --out {output} 2> {log}"
+        "python scripts/build_archive.py --results $(dirname {input.board}) --out {output} 2> {log}"
