@@ -1,0 +1,115 @@
+"""A finished tiny release, built once, and cheap copies of it for tests that change something."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SNAKEMAKE = Path(sys.executable).with_name("snakemake")
+#: Two models that exercise every rule but training, which one test builds on its own.
+MODELS = "models=[prior,dsp]"
+
+
+@dataclass(frozen=True)
+class Project:
+    """A copy of the tracked files, in which the workflow runs."""
+
+    folder: Path
+
+    @property
+    def results(self) -> Path:
+        """Folder of the tiny release's results."""
+        return self.folder / "results" / "releases" / "tiny"
+
+    def command(self, *arguments: str, models: str = MODELS, cores: int = 2) -> list[str]:
+        """A command line of the workflow on the tiny release."""
+        config = ["--config", "release=tiny", models]
+        return [str(SNAKEMAKE), *arguments, "--cores", str(cores), *config]
+
+    @staticmethod
+    def environment() -> dict[str, str]:
+        """The environment without what would lead a copy to another source or to other settings."""
+        foreign = ("PYTHONPATH", "EMMA_", "SNAKEMAKE")
+        return {key: value for key, value in os.environ.items() if not key.startswith(foreign)}
+
+    def script(self, name: str, *arguments: object) -> subprocess.CompletedProcess:
+        """Run one program by hand, as a rule would."""
+        env = self.environment() | {"PYTHONPATH": str(self.folder / "src")}
+        command = [sys.executable, f"scripts/{name}.py", *map(str, arguments)]
+        return subprocess.run(
+            command, cwd=self.folder, capture_output=True, text=True, timeout=120, env=env, check=False
+        )
+
+    def run(self, *arguments: str, timeout: float = 400, **options) -> subprocess.CompletedProcess:
+        """Run the workflow and return what it printed, whatever its status."""
+        command = self.command(*arguments, **options)
+        return subprocess.run(
+            command,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env=self.environment(),
+            check=False,
+        )
+
+    def jobs(self, *arguments: str, **options) -> dict[str, int]:
+        """Jobs that a run would do, by rule, without the targets' own."""
+        result = self.run("--dry-run", *arguments, **options)
+        assert result.returncode == 0, result.stdout + result.stderr
+        text = result.stdout + result.stderr
+        if "Nothing to be done" in text:
+            return {}
+        lines = text.partition("Job stats:")[2].partition("total")[0].splitlines()
+        rows = [line.split() for line in lines if len(line.split()) == 2 and line.split()[1].isdigit()]
+        return {name: int(count) for name, count in rows if name not in ("leaderboard", "folds", "all")}
+
+    def contents(self) -> dict[str, bytes]:
+        """Bytes of every result but logs, by relative path."""
+        files = (path for path in sorted(self.results.rglob("*")) if path.is_file())
+        named = ((path.relative_to(self.results).as_posix(), path) for path in files)
+        return {name: path.read_bytes() for name, path in named if not name.startswith("logs/")}
+
+
+def copy_project(folder: Path) -> Project:
+    """Copy the files that git tracks, or would."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout.decode()
+    for name in filter(None, listed.split("\0")):
+        source, target = ROOT / name, folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_symlink():
+            target.symlink_to(source.readlink())
+        elif source.is_file():
+            shutil.copy2(source, target)
+    return Project(folder)
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The tiny release with two models, run from nothing on two cores; read only."""
+    project = copy_project(tmp_path_factory.mktemp("finished"))
+    result = project.run()
+    assert result.returncode == 0, result.stdout + result.stderr
+    return project
+
+
+@pytest.fixture
+def project(finished: Project, tmp_path: Path) -> Iterator[Project]:
+    """A copy of the finished release that a test may change, with its history and file times."""
+    folder = tmp_path / "project"
+    shutil.copytree(finished.folder, folder, symlinks=True)
+    yield Project(folder)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Callable[[str], Project]:
+    """Makes copies of the project in which nothing has run."""
+    return lambda name: copy_project(tmp_path / name)

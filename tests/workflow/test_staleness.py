@@ -1,0 +1,116 @@
+"""What reruns after a change, and what does not."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SCORINGS = {"score_E_LOC_AOA", "score_E_LOC_LOS", "score_E_ID_DRONE", "score_E_ID_FP", "score_E_ID_AMC"}
+FOLD = "folds/dsp/E-LOC-AOA/leave-one-environment-out/E_URBAN"
+
+
+def edit(path, old: str, new: str) -> None:
+    """Replace one piece of text that is there."""
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def test_finished_results_leave_nothing_to_do(project):
+    """A finished tree is up to date, with every fold file there."""
+    assert project.jobs("results/releases/tiny/leaderboard.json", "folds") == {}
+
+
+def test_touching_every_file_makes_nothing_stale(project):
+    """File times alone mean nothing: content does."""
+    for path in project.folder.rglob("*"):
+        if path.is_file() and ".snakemake" not in path.parts:
+            os.utime(path)
+    assert project.jobs() == {}
+
+
+def test_an_edit_of_a_metric_reruns_scores_and_what_follows(project):
+    """An edit of a metric reruns scorings, run records and the board; no fit, no embedding, no scene."""
+    before = (project.results / "leaderboard.json").read_bytes()
+    with (project.folder / "src/emma/metrics/ranking.py").open("a") as file:
+        file.write("# an edit that moves no number\n")
+    assert set(project.jobs()) == SCORINGS | {"run_record", "board"}
+    result = project.run()
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert (project.results / "leaderboard.json").read_bytes() == before
+    assert project.jobs() == {}
+
+
+def test_an_edit_of_the_readouts_reruns_fits_but_no_embedding(project):
+    """An edit of the readouts' code reruns fits and what follows, and embeds nothing again."""
+    with (project.folder / "src/emma/readouts.py").open("a") as file:
+        file.write("# an edit\n")
+    jobs = set(project.jobs())
+    assert {"fit_fold", "board"} <= jobs
+    assert not jobs & {"embed", "scenes", "channels", "release_manifest"}
+
+
+def test_an_edit_of_one_models_config_reruns_that_model(project):
+    """A model's config concerns that model alone; a comment in it concerns nobody."""
+    config = project.folder / "config/models/dsp.yaml"
+    config.write_text("# a comment\n" + config.read_text())
+    assert project.jobs() == {}
+    config.write_text(config.read_text() + "batch_size: 32\n")
+    jobs = project.jobs()
+    assert jobs.pop("embed") == 5
+    assert jobs.pop("fit_fold") == 22
+    assert jobs == dict.fromkeys(SCORINGS | {"run_record", "board"}, 1)
+
+
+def test_a_changed_fold_file_reruns_what_follows_from_it(project):
+    """Predictions that changed are scored again, and only they."""
+    path = project.results / FOLD / "predictions.parquet"
+    table = pq.read_table(path)
+    scores = pa.array([[float(value)] for value in np.linspace(0, 359, table.num_rows)], pa.list_(pa.float64()))
+    position = table.schema.get_field_index("scores")
+    pq.write_table(table.set_column(position, table.schema.field(position), scores), path)
+    assert project.jobs() == {"score_E_LOC_AOA": 1, "run_record": 1, "board": 1}
+    result = project.run()
+    assert result.returncode == 0, result.stdout + result.stderr
+    board = json.loads((project.results / "leaderboard.json").read_text())
+    (row,) = [row for row in board["models"] if row["model"] == "dsp"]
+    assert row["tasks"]["E-LOC-AOA"]["values"]["E_URBAN"]["value"] > 45
+
+
+def test_a_deleted_fold_file_comes_back_by_its_own_chain(project):
+    """The board does not miss an intermediate file; asked for by its path, or by `folds`, it is made again."""
+    path = project.results / FOLD / "predictions.parquet"
+    before = path.read_bytes()
+    path.unlink()
+    assert project.jobs() == {}
+    target = path.relative_to(project.folder).as_posix()
+    assert project.jobs(target) == {"fit_fold": 1}
+    result = project.run(target)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert path.read_bytes() == before
+    path.unlink()
+    assert project.jobs("folds").get("fit_fold") == 1
+
+
+def test_a_changed_anchor_makes_a_new_release(project):
+    """Anchors are part of the release: a change refreezes it, and no scene is made again."""
+    edit(project.folder / "config/releases/tiny.yaml", "maximum: 90.0", "maximum: 91.0")
+    jobs = set(project.jobs())
+    assert {"release_manifest", "fit_fold", "board"} <= jobs
+    assert not jobs & {"channels", "scenes", "embed"}
+
+
+def test_a_changed_recipe_makes_every_scene_stale(project):
+    """The recipe decides the scenes; they are all made again."""
+    edit(project.folder / "config/releases/tiny.yaml", "gain_db: [-20.0, 20.0]", "gain_db: [-10.0, 10.0]")
+    assert {"channels", "scenes", "embed", "fit_fold", "board"} <= set(project.jobs())
+
+
+def test_the_finished_tree_runs_where_it_was_copied(project, tmp_path):
+    """Nothing in results holds the folder that it was made in."""
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(project.folder, moved, symlinks=True)
+    assert type(project)(moved).jobs() == {}
