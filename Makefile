@@ -3,7 +3,7 @@ CORES ?= 2
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SNAKEMAKE := $(BIN)/snakemake --cores $(CORES) --quiet rules host
+SNAKEMAKE := $(BIN)/snakemake --quiet rules host --cores $(CORES)
 PYTHON_SOURCES := src scripts tests benchmarks
 
 .PHONY: setup leaderboard reports test lint format bench clean
