@@ -30,6 +30,34 @@ class ValueRecord(Strict):
     met_in_pretraining: bool | Literal["unknown"]
 
 
+class FoldValue(Strict):
+    """One metric of one fold, as scored: a ValueRecord before anything is said of the model."""
+
+    value: float | None
+    n: Annotated[int, Field(ge=0)]
+    ci95: Interval | None
+    in_distribution: float | None
+    undefined: str | None
+
+
+class FoldRecord(Strict):
+    """``metrics.json`` of one fold: its place, what was scored, the values by metric, and what made them.
+
+    A submission has no readout.
+    """
+
+    model: str
+    task: TaskID
+    protocol: str
+    value: str
+    data_release_hash: str
+    seed: int
+    harness_version: str
+    metrics: dict[str, FoldValue]
+    hashes: dict[Literal["predictions", "readout"], str | None]
+    model_provenance: dict[str, Any]
+
+
 class ScoreRecord(Strict):
     """A score under one metric and protocol: the unweighted mean over held-out values, and those values."""
 

@@ -15,7 +15,7 @@ from emma.backbones.base import Backbone
 from emma.backbones.load import ModelConfig
 from emma.board import RunRecord
 from emma.embeddings import Embeddings, write_embeddings
-from emma.files import InputError
+from emma.files import InputError, parse
 from emma.folds import FittedFold, fit_fold
 from emma.hashing import content_hash
 from emma.manifest import RunManifest
@@ -149,7 +149,8 @@ class Evaluator:
         task = TaskID(task)
         if config is None:
             reference = f"{type(backbone).__module__}:{type(backbone).__qualname__}".replace("<", "").replace(">", "")
-            config = ModelConfig(name=backbone.name, factory=_as_reference(reference), pretraining="unknown")
+            known = {"name": backbone.name, "factory": _as_reference(reference), "pretraining": "unknown"}
+            config = parse(ModelConfig, known, f"model {backbone.name}")
         dumped = config.model_dump(mode="json")
         provenance = provenance or {
             "name": config.name,

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from emma.aggregate import summarise_task
 from emma.backbones.load import ModelConfig
-from emma.board import RunRecord, ScoreRecord, TaskRecord, ValueRecord
-from emma.files import InputError, read_json
+from emma.board import FoldRecord, RunRecord, ScoreRecord, TaskRecord, ValueRecord
+from emma.files import InputError, parse, read_json
 from emma.manifest import HARNESS_VERSION, RunManifest, bundle_hash
 from emma.metrics import METRICS
 from emma.protocols import InDistribution, LeaveOneSNRRegimeOut, OODProtocol, board_protocols, task_protocols
@@ -132,20 +132,21 @@ def read_metrics(paths: Sequence[Path], expected: Mapping[str, Any]) -> dict[Tas
         expected: fields that every file must have (release hash, seed, ...).
 
     Raises:
-        InputError: a file is missing or stands in another fold's place, a field differs, or folds are of two models.
+        InputError: a file is missing, no fold's metrics, or in another fold's place; a field differs, or folds are of
+            two models.
     """
     records: dict[TaskID, dict[str, dict[str, dict]]] = {}
     provenance = None
     for path in paths:
-        record = read_json(path)
-        place = dict(zip(("model", "task", "protocol", "value"), path.parts[-5:-1], strict=True))
+        record = parse(FoldRecord, read_json(path), path).model_dump()
+        place = dict(zip(("value", "protocol", "task", "model"), path.parts[-2:-6:-1], strict=False))
         for key, wanted in {**place, **expected}.items():
-            if not isinstance(record, dict) or record.get(key) != wanted:
-                raise InputError(f"{path}: {key}: expected {wanted}")
+            if record[key] != wanted:
+                raise InputError(f"{path}: {key}: {record[key]}, expected {wanted}")
         provenance = provenance or record["model_provenance"]
         if record["model_provenance"] != provenance:
             raise InputError(f"{path}: model_provenance: differs between folds, expected one model")
-        records.setdefault(TaskID(place["task"]), {}).setdefault(place["protocol"], {})[place["value"]] = record
+        records.setdefault(record["task"], {}).setdefault(record["protocol"], {})[record["value"]] = record
     return records
 
 
@@ -180,12 +181,15 @@ def collect_run(
 def _complete(
     found: Mapping[TaskID, TaskResults], task: TaskID, protocols: Mapping[str, OODProtocol], model: str
 ) -> dict[str, dict[str, Any]]:
-    """The folds of the given protocols in their own order; InputError names one that is missing."""
+    """The folds of the given protocols in their own order; InputError names one, or a metric of it, that is missing."""
     wanted = {name: protocol.eval_values() for name, protocol in protocols.items()}
     for name, values in wanted.items():
         for value in values:
             if value not in found.get(task, {}).get(name, {}):
                 raise InputError(f"model {model}: {task} {name} {value}: no metrics, expected every fold")
+            spec, metrics = protocols[name].spec, found[task][name][value]["metrics"]
+            if missing := [metric for metric in (spec.metric, *spec.secondary_metrics) if metric not in metrics]:
+                raise InputError(f"model {model}: {task} {name} {value}: metrics: no {missing[0]}")
     return {name: {value: dict(found[task][name][value]) for value in values} for name, values in wanted.items()}
 
 
