@@ -191,11 +191,23 @@ def altered(fold: Fold, **sides) -> Fold:
 @pytest.mark.parametrize("task", [AOA, FP, AMC])
 def test_swapped_sides_are_refused(guarded, task):
     protocol, fold, train, evaluation = guarded(task)
+    swapped = altered(fold, train=fold.eval, eval=fold.train)
     with pytest.raises(SplitNotAvailable, match="not assigned to the split"):
-        guard_fold(protocol, altered(fold, train=fold.eval, eval=fold.train), train, evaluation)
-    # Even where the indexes are swapped with them, the held-out value tells.
-    with pytest.raises(SplitNotAvailable, match=r"carries the held-out value|draws from"):
-        guard_fold(protocol, altered(fold, train=fold.eval, eval=fold.train), evaluation, train)
+        guard_fold(protocol, swapped, train, evaluation)
+    # Even where the indexes are swapped with them, so that every id is where it is said to be.
+    with pytest.raises(SplitNotAvailable, match="train draws from DEV"):
+        guard_fold(protocol, swapped, evaluation, train)
+    with pytest.raises(SplitNotAvailable, match="eval draws from DEV, TRAIN"):
+        guard_fold(protocol, fold, train, pa.concat_tables([train, evaluation]))
+
+
+def test_a_fold_of_another_protocol_or_value_is_refused(guarded, world):
+    protocol, fold, train, evaluation = guarded(LOS)
+    for other in (InDistribution(protocol.spec), LeaveOneBandOut(protocol.spec)):
+        with pytest.raises(SplitNotAvailable, match=f"expected a fold of {other.name}"):
+            guard_fold(other, fold, train, evaluation)
+    with pytest.raises(SplitNotAvailable, match="E_MOON: expected a fold of"):
+        guard_fold(protocol, Fold(fold.protocol, "E_MOON", fold.train, fold.eval), train, evaluation)
 
 
 def test_a_scene_of_the_other_split_is_refused(guarded):
@@ -305,6 +317,16 @@ def test_a_gallery_is_one_whole_session_of_each_unit(guarded):
     table = replaced(fold.eval, "role", ["enrol"] * len(roles))
     with pytest.raises(SplitNotAvailable, match="one whole enrolment session"):
         guard_fold(protocol, altered(fold, eval=table), train, evaluation)
+
+
+def test_a_gallery_of_half_a_session_is_refused_though_receivers_differ(guarded):
+    protocol, fold, train, evaluation = guarded(FP)
+    units, scenes = column(evaluation, "device"), column(evaluation, "scene_id")
+    roles = column(fold.eval, "role")
+    other = next(i for i, scene in enumerate(column(fold.eval, "scene_id")) if units[scenes.index(scene)] == "U02")
+    kept = [i for i in range(len(roles)) if i != other]
+    with pytest.raises(SplitNotAvailable, match="one whole enrolment session"):
+        guard_fold(protocol, altered(fold, eval=fold.eval.take(kept)), train, evaluation)
 
 
 def test_the_reason_of_an_undefined_fold_is_neither_added_nor_dropped(guarded):
