@@ -1,100 +1,244 @@
-"""The OOD average is not dominated by one task, one environment or another model; where it is, the board says so."""
+"""How far one task can move the OOD average, and whether the board says so: jackknives, fragility, ranks, pairs."""
 
-from pathlib import Path
+import itertools
 
 import numpy as np
 import pytest
 
-from emma.aggregate import Entrant, OODAvg, rank
+from emma import OODAvg, TaskID
+from emma.aggregate import Entrant, rank
+from emma.files import InputError
+from emma.leaderboard import build_board
 from emma.metrics import UndefinedMetricError
-from emma.release import load_release_config
 
-ROOT = Path(__file__).resolve().parents[3]
-TASKS = load_release_config(ROOT / "config" / "releases" / "v0.1.yaml").tasks
-SCORED = {task: spec for task, spec in TASKS.items() if spec.in_ood_avg}
-GOOD = {"E-LOC-AOA": 9.0, "E-LOC-LOS": 0.9, "E-ID-DRONE": 0.95, "E-ID-FP": 0.7}
-FAIR = {"E-LOC-AOA": 45.0, "E-LOC-LOS": 0.7, "E-ID-DRONE": 0.75, "E-ID-FP": 0.4}
+SCORED = ("E-LOC-AOA", "E-LOC-LOS", "E-ID-DRONE", "E-ID-FP")
+MODELS = ("prior", "random_conv", "dsp")
 
 
-def entrant(name: str, levels: dict[str, float], shift: float = 0.0, spread: float = 1e-3) -> Entrant:
-    """A model with one level a task, the first held-out value better than the others by ``shift``."""
+@pytest.fixture(scope="module")
+def runs(small) -> dict:
+    return {name: small.run(name) for name in MODELS}
+
+
+@pytest.fixture(scope="module")
+def board(small, runs):
+    records = {name: record for name, (record, _) in runs.items()}
+    return build_board(small.manifest, records, {name: draws for name, (_, draws) in runs.items()})
+
+
+@pytest.fixture(scope="module")
+def aggregator(small) -> OODAvg:
+    return OODAvg(small.manifest.tasks)
+
+
+def raw(aggregator: OODAvg, normalised: dict[str, float]) -> dict:
+    """Fold scores, equal over a task's held-out values, whose normalised task scores are those given."""
     scores = {}
-    for task, spec in SCORED.items():
-        bonus = [shift if number == 0 else 0.0 for number in range(len(spec.held_out))]
-        scores[task] = {value: levels[task] + extra for value, extra in zip(spec.held_out, bonus, strict=True)}
-    draws = np.random.default_rng(len(name)).normal(0, spread, 400)
-    replicates = {task: {value: score + draws for value, score in values.items()} for task, values in scores.items()}
-    return Entrant(name, scores, replicates)
+    for task, spec in aggregator.tasks.items():
+        low, high = spec.anchors.minimum, spec.anchors.maximum
+        x = normalised[task]
+        value = high - x * (high - low) if spec.metric == "MeanAngularError" else low + x * (high - low)
+        scores[task] = dict.fromkeys(spec.held_out, value)
+    return scores
 
 
-def by_hand(levels: dict[str, float], without: str | None = None) -> float:
-    """The OOD average from its formula, anchors written out."""
-    normal = {
-        "E-LOC-AOA": (90 - levels["E-LOC-AOA"]) / 90,
-        "E-LOC-LOS": (levels["E-LOC-LOS"] - 0.5) / 0.5,
-        "E-ID-DRONE": (levels["E-ID-DRONE"] - 0.5) / 0.5,
-        "E-ID-FP": (levels["E-ID-FP"] - 1 / 12) / (11 / 12),
+def entrant(aggregator, name: str, normalised, spread: float = 0.0, seed: int = 0, ranked: bool = True) -> Entrant:
+    """A model whose replicates scatter about its scores by ``spread`` in every fold, in the metric's own unit."""
+    scores = raw(aggregator, normalised)
+    rng = np.random.default_rng(seed)
+    draws = {
+        task: {value: score + spread * rng.standard_normal(500) for value, score in values.items()}
+        for task, values in scores.items()
     }
-    return float(np.mean([value for task, value in normal.items() if task != without]))
+    return Entrant(name, scores, draws, ranked)
 
 
-def test_leave_one_task_out_reapplies_the_same_anchors():
-    """Each of the four jackknifed averages is the formula without one task, under unchanged anchors."""
-    standings, _ = rank(OODAvg(TASKS), [entrant("good", GOOD)], 0.95)
-    assert standings["good"].ood_avg == pytest.approx(by_hand(GOOD), rel=1e-12)
-    assert set(standings["good"].leave_one_task_out) == {task.value for task in SCORED}
-    for task, average in standings["good"].leave_one_task_out.items():
-        assert average == pytest.approx(by_hand(GOOD, without=task), rel=1e-12)
+def by_hand(specs, values: dict[str, dict[str, float]]) -> float:
+    """The OOD average as the protocol writes it: means of means of anchored scores."""
+    parts = []
+    for task, folds in values.items():
+        spec = specs[TaskID(task)]
+        mean = sum(folds.values()) / len(folds)
+        share = (mean - spec.anchors.minimum) / (spec.anchors.maximum - spec.anchors.minimum)
+        parts.append(min(max(1 - share if spec.metric == "MeanAngularError" else share, 0.0), 1.0))
+    return sum(parts) / len(parts)
 
 
-def test_an_environment_is_dropped_from_all_its_tasks_at_once():
-    """Without E_URBAN, every environment task rests on E_RURAL alone, and the devices are as they were."""
-    model = entrant("good", GOOD, shift=0.04)
-    standings, _ = rank(OODAvg(TASKS), [model], 0.95)
-    dropped = standings["good"].leave_one_value_out
-    assert {"environment=E_URBAN", "environment=E_RURAL", "device=U01", "device=U12"} <= set(dropped)
-    rest = {task: (GOOD[task] if task != "E-ID-FP" else GOOD[task] + 0.04 / 12) for task in GOOD}
-    assert dropped["environment=E_URBAN"] == pytest.approx(by_hand(rest), rel=1e-9)
+def test_leave_one_task_out_over_the_four_scored_tasks(small, board, record_property) -> None:
+    """Each of the four averages is OODAvg over the other three, by the same anchors; min and max are theirs."""
+    board, report = board
+    for row in board.models:
+        values = {t: {v: r.value for v, r in row.tasks[TaskID(t)].values.items()} for t in SCORED}
+        assert row.ood_avg == pytest.approx(by_hand(small.manifest.tasks, values), abs=1e-12)
+        expected = {t: by_hand(small.manifest.tasks, {k: v for k, v in values.items() if k != t}) for t in SCORED}
+        found = row.sensitivity.leave_one_task_out
+        assert found.averages == pytest.approx(expected, abs=1e-12)
+        assert (found.min, found.max) == pytest.approx((min(expected.values()), max(expected.values())), abs=1e-12)
+        assert found.min <= row.ood_avg <= found.max
+        swing = found.max - found.min
+        record_property(row.model, f"{found.min:.3f} to {found.max:.3f}, median gap {report['median_gap']:.3f}")
+        assert row.sensitivity.fragile == (swing > report["median_gap"])
 
 
-def test_fragile_is_a_range_beyond_the_median_gap():
-    """Two models far apart and even over tasks are not fragile; a lopsided one is, beside a near rival."""
-    even = {"E-LOC-AOA": 18.0, "E-LOC-LOS": 0.9, "E-ID-DRONE": 0.9, "E-ID-FP": 0.8167}
-    poor = {"E-LOC-AOA": 81.0, "E-LOC-LOS": 0.55, "E-ID-DRONE": 0.55, "E-ID-FP": 0.175}
-    standings, _ = rank(OODAvg(TASKS), [entrant("even", even), entrant("poor", poor)], 0.95)
-    assert [standings[name].fragile for name in ("even", "poor")] == [False, False]
-    lopsided = {"E-LOC-AOA": 1.0, "E-LOC-LOS": 0.5, "E-ID-DRONE": 0.5, "E-ID-FP": 1 / 12}
-    near = lopsided | {"E-LOC-AOA": 3.0, "E-LOC-LOS": 0.505}
-    standings, statistics = rank(OODAvg(TASKS), [entrant("lopsided", lopsided), entrant("near", near)], 0.95)
-    assert [standings[name].fragile for name in ("lopsided", "near")] == [True, True]
-    assert statistics["rank_flips"]["leave_one_task_out"]
+def test_the_continuity_column_never_enters(small, runs, aggregator) -> None:
+    assert {task.value for task in aggregator.tasks} == set(SCORED)
+    record, _ = runs["dsp"]
+    scores = {t: {v: r.value for v, r in block.values.items()} for t, block in record.tasks.items()}
+    without = {t: values for t, values in scores.items() if t != TaskID.E_ID_AMC}
+    assert aggregator(scores) == aggregator(without)
 
 
-def test_other_models_and_other_scores_move_no_normalised_value():
-    """Anchors come from the release alone: a model's own numbers are bit-identical in any company."""
-    alone, _ = rank(OODAvg(TASKS), [entrant("good", GOOD)], 0.95)
-    company = [entrant("good", GOOD), entrant("fair", FAIR), entrant("best", GOOD | {"E-LOC-AOA": 0.0})]
-    among, _ = rank(OODAvg(TASKS), company, 0.95)
-    for field in ("ood_avg", "ci95", "leave_one_task_out", "leave_one_value_out"):
-        assert getattr(alone["good"], field) == getattr(among["good"], field)
+def test_the_mean_over_held_out_values_is_not_weighted_by_scenes(small, runs) -> None:
+    record, _ = runs["dsp"]
+    for block in record.tasks.values():
+        assert block.score == pytest.approx(np.mean([value.value for value in block.values.values()]), abs=1e-15)
 
 
-def test_ranks_that_cannot_be_told_apart_say_so():
-    """A gap far inside the resamples' spread is not separable; a gap far outside is, after Holm's correction."""
-    close = {task: level + (0.01 if task == "E-LOC-AOA" else 0.0) for task, level in GOOD.items()}
-    models = [entrant("a", GOOD, spread=0.05), entrant("bb", close, spread=0.05), entrant("ccc", FAIR, spread=0.05)]
-    standings, _ = rank(OODAvg(TASKS), models, 0.95)
-    assert standings["a"].separable_from_next is False
-    assert standings["bb"].separable_from_next is True
-    assert standings["ccc"].separable_from_next is None
+def test_an_outlier_task_makes_the_average_fragile(aggregator) -> None:
+    even = {f"m{i}": dict.fromkeys(SCORED, 0.2 + 0.2 * i) for i in range(3)}
+    standings, statistics = rank(aggregator, [entrant(aggregator, n, s) for n, s in even.items()], 0.95)
+    assert statistics["median_gap"] == pytest.approx(0.2)
+    assert [standings[name].fragile for name in even] == [False] * 3
+    even["m2"] = dict.fromkeys(SCORED, 0.4) | {"E-ID-FP": 1.0}
+    standings, statistics = rank(aggregator, [entrant(aggregator, n, s) for n, s in even.items()], 0.95)
+    # Without E-ID-FP m2 falls from 0.55 to 0.4, with it and without another task it stands at 0.6.
+    assert statistics["median_gap"] == pytest.approx(0.175)
+    assert standings["m2"].leave_one_task_out["E-ID-FP"] == pytest.approx(0.4)
+    assert standings["m2"].fragile is True
+    assert standings["m0"].fragile is False
 
 
-def test_a_missing_or_undefined_fold_leaves_no_average():
+def test_the_median_gap_is_between_adjacent_ranked_models(aggregator) -> None:
+    levels = {"a": 0.9, "b": 0.8, "reference": 0.5, "c": 0.4, "d": 0.1}
+    entrants = [
+        entrant(aggregator, name, dict.fromkeys(SCORED, level), ranked=name != "reference")
+        for name, level in levels.items()
+    ]
+    standings, statistics = rank(aggregator, entrants, 0.95)
+    assert statistics["gaps"] == pytest.approx([0.1, 0.4, 0.3])
+    assert statistics["median_gap"] == pytest.approx(0.3)
+    assert {name: s.rank for name, s in standings.items()} == {"a": 1, "b": 2, "c": 3, "d": 4, "reference": None}
+    assert standings["reference"].fragile is standings["reference"].separable_from_next is None
+
+
+def test_one_model_has_no_gap_and_no_fragility(aggregator) -> None:
+    standings, statistics = rank(aggregator, [entrant(aggregator, "alone", dict.fromkeys(SCORED, 0.5))], 0.95)
+    assert statistics["median_gap"] is None
+    assert standings["alone"].fragile is standings["alone"].separable_from_next is None
+
+
+def test_rank_flips_are_named(aggregator) -> None:
+    steady = dict.fromkeys(SCORED, 0.5)
+    peaked = dict.fromkeys(SCORED, 0.45) | {"E-LOC-AOA": 0.9}
+    entrants = [entrant(aggregator, "peaked", peaked), entrant(aggregator, "steady", steady)]
+    _, statistics = rank(aggregator, entrants, 0.95)
+    assert statistics["ranking"] == ["peaked", "steady"]
+    assert statistics["rank_flips"]["leave_one_task_out"] == [{"dropped": "E-LOC-AOA", "ranking": ["steady", "peaked"]}]
+    assert statistics["rank_flips"]["leave_one_value_out"] == []
+
+
+def test_a_dropped_environment_goes_from_all_its_tasks_at_once(small, aggregator) -> None:
+    scores = raw(aggregator, dict.fromkeys(SCORED, 0.5))
+    for task in ("E-LOC-AOA", "E-LOC-LOS", "E-ID-DRONE"):
+        spec = small.manifest.spec(task)
+        best = spec.anchors.minimum if spec.metric == "MeanAngularError" else spec.anchors.maximum
+        scores[TaskID(task)] = scores[TaskID(task)] | {"E_RURAL": best}
+    dropped = aggregator.leave_one_value_out(scores)
+    units = small.manifest.spec("E-ID-FP").held_out
+    assert set(dropped) == {"environment=E_URBAN", "environment=E_RURAL", *(f"device={unit}" for unit in units)}
+    assert dropped["environment=E_RURAL"] == pytest.approx(0.5)
+    assert dropped["environment=E_URBAN"] == pytest.approx((3 * 1.0 + 0.5) / 4)
+    assert dropped["device=U01"] == pytest.approx(aggregator(scores))
+
+
+def test_anchors_bound_what_one_task_can_do(small) -> None:
+    """Whatever a badly chosen pair of anchors does to one of T tasks, the average moves by 1 / T at most."""
+    scores = raw(OODAvg(small.manifest.tasks), dict.fromkeys(SCORED, 0.5))
+    for task in SCORED:
+        found = []
+        for minimum, maximum in itertools.product((-1e3, 0.0, 0.2, 0.7), (0.71, 1.0, 1e3)):
+            spec = small.manifest.spec(task)
+            anchors = spec.anchors.model_copy(update={"minimum": minimum, "maximum": maximum})
+            tasks = small.manifest.tasks | {TaskID(task): spec.model_copy(update={"anchors": anchors})}
+            found.append(OODAvg(tasks)(scores))
+        assert max(found) - min(found) <= 1 / len(SCORED) + 1e-12
+        assert min(found) >= 0.5 * 3 / 4 - 1e-12
+
+
+def test_models_that_do_not_differ_are_rarely_told_apart(aggregator) -> None:
+    """Replicates of two models that differ by sampling alone: at most the level's share is separable, Holm or not."""
+    told, boards, draws = 0, 200, 400
+    rng = np.random.default_rng(1)
+    scores = raw(aggregator, dict.fromkeys(SCORED, 0.5))
+    for _ in range(boards):
+        entrants = []
+        for name in ("a", "b", "c"):
+            # A model's error, and resamples about it of the same spread, as a bootstrap's are.
+            noise = {t: 0.02 * s.anchors.maximum * rng.standard_normal() for t, s in aggregator.tasks.items()}
+            shifted = {t: {v: x + noise[t] for v, x in values.items()} for t, values in scores.items()}
+            jitter = {t: 0.02 * s.anchors.maximum * rng.standard_normal(draws) for t, s in aggregator.tasks.items()}
+            replicates = {t: {v: x + jitter[t] for v, x in values.items()} for t, values in shifted.items()}
+            entrants.append(Entrant(name, shifted, replicates))
+        standings, _ = rank(aggregator, entrants, 0.95)
+        told += any(standing.separable_from_next for standing in standings.values())
+    assert told / boards < 0.05 + 3 * np.sqrt(0.05 * 0.95 / boards)
+
+
+def test_models_that_differ_are_told_apart_and_shared_noise_cancels(aggregator) -> None:
+    """Two models under the same resamples: their common swing does not hide a small steady difference."""
+    rng = np.random.default_rng(2)
+    swing = 0.05 * rng.standard_normal(1000)
+    entrants = []
+    for name, level in (("a", 0.52), ("b", 0.50), ("c", 0.4999)):
+        scores = raw(aggregator, dict.fromkeys(SCORED, level))
+        draws = {
+            task: {
+                value: score + aggregator.tasks[task].anchors.maximum * (swing + 0.005 * rng.standard_normal(1000))
+                for value, score in values.items()
+            }
+            for task, values in scores.items()
+        }
+        entrants.append(Entrant(name, scores, draws))
+    standings, _ = rank(aggregator, entrants, 0.95)
+    assert standings["a"].separable_from_next is True
+    assert standings["b"].separable_from_next is False
+    assert standings["c"].separable_from_next is None
+    assert standings["a"].p_value_against_next == pytest.approx(2 * 2 / 1001)  # Holm doubles the smallest of two
+
+
+def test_a_model_against_itself_is_not_separable(small, runs) -> None:
+    record, draws = runs["dsp"]
+    twin = record.model_copy(update={"model": "twin"})
+    board, _ = build_board(small.manifest, {"a": record, "b": twin}, {"dsp": draws, "twin": draws})
+    assert [row.rank for row in board.models] == [1, 1]
+    assert board.models[0].separable_from_next is False
+
+
+def test_resamples_are_the_same_scenes_for_every_model(small, runs) -> None:
+    """Replicates of one fold correlate between unlike models exactly as far as their scores do on the same scenes."""
+    draws = [runs[name][1][TaskID.E_LOC_LOS]["E_URBAN"] for name in ("dsp", "dsp", "prior")]
+    assert np.array_equal(draws[0], draws[1])
+    assert np.ptp(draws[2]) == 0.0  # a constant answer has balanced accuracy one half in every resample
+
+
+def test_a_missing_or_undefined_fold_leaves_no_average(aggregator) -> None:
     """An undefined held-out value is never averaged away."""
-    scores = {task: dict(values) for task, values in entrant("good", GOOD).scores.items()}
-    scores[next(iter(SCORED))]["E_RURAL"] = None
-    with pytest.raises(UndefinedMetricError, match="E_RURAL"):
-        OODAvg(TASKS)(scores)
-    del scores[next(iter(SCORED))]["E_RURAL"]
-    with pytest.raises(UndefinedMetricError, match="E_RURAL"):
-        OODAvg(TASKS)(scores)
+    scores = raw(aggregator, dict.fromkeys(SCORED, 0.5))
+    for lacking in ({"E_URBAN": 0.7, "E_RURAL": None}, {"E_URBAN": 0.7}):
+        with pytest.raises(UndefinedMetricError, match="E_RURAL"):
+            aggregator(scores | {TaskID.E_LOC_LOS: lacking})
+    with pytest.raises(UndefinedMetricError, match="E-LOC-LOS was not run"):
+        aggregator({task: values for task, values in scores.items() if task != "E-LOC-LOS"})
+
+
+@pytest.mark.parametrize("lost", ["model", "task", "value"])
+def test_missing_replicates_are_refused(small, runs, lost: str) -> None:
+    """An interval over fewer folds than the score would be another number's interval."""
+    record, draws = runs["dsp"]
+    draws = {task: dict(values) for task, values in draws.items()}
+    if lost == "task":
+        del draws[TaskID.E_ID_DRONE]
+    if lost == "value":
+        del draws[TaskID.E_ID_DRONE]["E_RURAL"]
+    with pytest.raises(InputError, match="dsp: bootstrap replicates"):
+        build_board(small.manifest, {"a": record}, {} if lost == "model" else {"dsp": draws})

@@ -1,0 +1,154 @@
+"""Anchors come from the release manifest alone: no submission, no other model and no holdout score moves them."""
+
+import inspect
+import json
+
+import numpy as np
+import pytest
+
+from emma import OODAvg, TaskID
+from emma.aggregate import summarise_task
+from emma.backbones.load import load_model_config
+from emma.board import RunRecord
+from emma.files import InputError, parse
+from emma.leaderboard import build_board
+from emma.runs import task_record
+
+MODELS = ("prior", "random_conv", "dsp")
+
+
+@pytest.fixture(scope="module")
+def runs(small) -> dict:
+    return {name: small.run(name) for name in MODELS}
+
+
+def board_of(small, runs: dict):
+    records = {name: record for name, (record, _) in runs.items()}
+    return build_board(small.manifest, records, {name: draws for name, (_, draws) in runs.items()})[0]
+
+
+def normalised(board, model: str) -> dict[str, str]:
+    """Every normalised number of a model, to the last bit."""
+    row = next(row for row in board.models if row.model == model)
+    found = {task: block.normalized for task, block in row.tasks.items()} | {"average": row.ood_avg}
+    found |= row.sensitivity.leave_one_task_out.averages | row.sensitivity.leave_one_value_out.averages
+    return {name: value.hex() for name, value in found.items()}
+
+
+def moved(small, run, shift: float, name: str):
+    """A run whose fold values were all shifted, made anew by the product's own functions."""
+    record, draws = run
+    tasks = {}
+    for task, block in record.tasks.items():
+        spec = small.manifest.spec(task)
+        values = {
+            value: r.model_copy(update={"value": r.value + shift * (spec.anchors.maximum - spec.anchors.minimum)})
+            for value, r in block.values.items()
+        }
+        summary = summarise_task(spec, spec.metric, {value: r.value for value, r in values.items()})
+        tasks[task] = block.model_copy(update={"values": values, **summary})
+    return record.model_copy(update={"model": name, "tasks": tasks}), draws
+
+
+def test_other_models_do_not_move_a_normalised_value(small, runs) -> None:
+    alone = normalised(board_of(small, {"dsp": runs["dsp"]}), "dsp")
+    assert alone == normalised(board_of(small, runs), "dsp")
+    assert alone == normalised(board_of(small, dict(reversed(runs.items()))), "dsp")
+
+
+@pytest.mark.parametrize("shift", [-0.4, 0.1, 0.4])
+def test_other_scores_do_not_move_a_normalised_value(small, runs, shift: float) -> None:
+    """A rival that is far better, or far worse than no skill, on the very scenes that are scored."""
+    alone = normalised(board_of(small, {"dsp": runs["dsp"]}), "dsp")
+    rival = moved(small, runs["random_conv"], shift, "rival")
+    assert alone == normalised(board_of(small, {"dsp": runs["dsp"], "rival": rival}), "dsp")
+
+
+def test_other_holdout_values_of_the_model_move_its_score_by_the_frozen_span_alone(small, runs) -> None:
+    aggregator = OODAvg(small.manifest.tasks)
+    for task, spec in aggregator.tasks.items():
+        span = spec.anchors.maximum - spec.anchors.minimum
+        middle = (spec.anchors.maximum + spec.anchors.minimum) / 2
+        values = dict.fromkeys(spec.held_out, middle)
+        step = dict(values) | {spec.held_out[0]: middle + 0.1 * span}
+        found = [float(aggregator.normalised(task, aggregator.task_score(task, v))) for v in (values, step)]
+        assert found[0] == pytest.approx(0.5)
+        assert abs(found[1] - found[0]) == pytest.approx(0.1 / len(spec.held_out))
+
+
+def test_the_anchors_are_those_of_the_manifest_and_pinned_by_its_hash(small, runs) -> None:
+    anchors = {task: (spec.anchors.minimum, spec.anchors.maximum) for task, spec in small.manifest.tasks.items()}
+    classes = {task: 1 / len(small.manifest.spec(task).classes) for task in ("E-ID-FP", "E-ID-AMC")}
+    assert anchors == {
+        "E-LOC-AOA": (0.0, 90.0),
+        "E-LOC-LOS": (0.5, 1.0),
+        "E-ID-DRONE": (0.5, 1.0),
+        "E-ID-FP": (classes["E-ID-FP"], 1.0),
+        "E-ID-AMC": (classes["E-ID-AMC"], 1.0),
+    }
+    record, draws = runs["dsp"]
+    spec = small.manifest.spec("E-LOC-AOA")
+    other = spec.model_copy(update={"anchors": spec.anchors.model_copy(update={"maximum": 180.0})})
+    manifest = small.manifest.model_copy(update={"tasks": small.manifest.tasks | {TaskID.E_LOC_AOA: other}})
+    assert manifest.data_release_hash != small.manifest.data_release_hash
+    with pytest.raises(InputError, match="data_release_hash"):
+        build_board(manifest, {"a": record}, {"dsp": draws})
+
+
+def test_no_holdout_score_can_reach_the_anchors() -> None:
+    """What normalises takes specs and scores, and keeps nothing between calls."""
+    assert list(inspect.signature(OODAvg.__init__).parameters) == ["self", "tasks"]
+    assert list(inspect.signature(OODAvg.normalised).parameters) == ["self", "task", "score"]
+
+
+def test_the_average_keeps_nothing_between_calls(small, runs) -> None:
+    aggregator = OODAvg(small.manifest.tasks)
+    scores = {
+        name: {t: {v: r.value for v, r in record.tasks[t].values.items()} for t in aggregator.tasks}
+        for name, (record, _) in runs.items()
+    }
+    first = aggregator(scores["dsp"])
+    for name in ("prior", "random_conv"):
+        aggregator(scores[name])
+    assert aggregator(scores["dsp"]).hex() == first.hex()
+
+
+def test_anchors_in_a_model_config_are_refused(models, tmp_path) -> None:
+    text = (models / "dsp.yaml").read_text()
+    for extra in ("anchors: {E-LOC-AOA: {minimum: 0, maximum: 20}}", "tasks: {E-LOC-AOA: {anchors: {maximum: 20}}}"):
+        (tmp_path / "dsp.yaml").write_text(f"{text}{extra}\n")
+        with pytest.raises(InputError, match=r"dsp\.yaml: (anchors: unknown key|tasks)"):
+            load_model_config(tmp_path / "dsp.yaml")
+
+
+def test_anchors_in_a_run_are_refused(runs) -> None:
+    record = json.loads(runs["dsp"][0].model_dump_json())
+    with pytest.raises(InputError, match="anchors: unknown key"):
+        parse(RunRecord, record | {"anchors": {"E-LOC-AOA": [0, 20]}}, "run.json")
+    record["tasks"]["E-LOC-AOA"]["anchors"] = {"minimum": 0, "maximum": 20}
+    with pytest.raises(InputError, match="anchors: unknown key"):
+        parse(RunRecord, record, "run.json")
+
+
+@pytest.mark.parametrize(("field", "value"), [("normalized", 1.0), ("score", 0.01), ("standard_error", 0.0)])
+def test_a_run_that_normalised_itself_is_refused(small, runs, field: str, value: float) -> None:
+    """The board shows what follows from the run's own held-out values by the release's anchors, or nothing."""
+    record, draws = runs["dsp"]
+    block = record.tasks[TaskID.E_LOC_AOA].model_copy(update={field: value})
+    forged = record.model_copy(update={"tasks": record.tasks | {TaskID.E_LOC_AOA: block}})
+    with pytest.raises(InputError, match=f"E-LOC-AOA: {field}"):
+        build_board(small.manifest, {"a": forged}, {"dsp": draws})
+
+
+def test_anchors_do_not_reach_the_run_before_the_average(small, runs) -> None:
+    """The run hands raw means on: fold values and scores are in the metric's unit, whatever the anchors are."""
+    record, _ = runs["dsp"]
+    block = record.tasks[TaskID.E_LOC_AOA]
+    spec = small.manifest.spec("E-LOC-AOA")
+    wide = spec.model_copy(update={"anchors": spec.anchors.model_copy(update={"maximum": 180.0})})
+    results, _, _ = small.scored(small.evaluator.evaluate(small.model("dsp")[0], "E-LOC-AOA"))
+    again = task_record(wide, results, "unknown")
+    assert again.score == block.score
+    assert {v: r.value for v, r in again.values.items()} == {v: r.value for v, r in block.values.items()}
+    assert again.normalized == pytest.approx(1 - block.score / 180.0)
+    assert np.isclose(block.normalized, 1 - block.score / 90.0)

@@ -1,0 +1,113 @@
+"""Every task is scored on the axis of the task reference, and a run under another one is refused."""
+
+import pytest
+import yaml
+
+from emma import (
+    LeaveOneBandOut,
+    LeaveOneEnvironmentOut,
+    LeaveOneSNRRegimeOut,
+    LeaveOneUnitOut,
+    OODAxis,
+    ProtocolRunner,
+    TaskID,
+)
+from emma.files import InputError, parse
+from emma.protocols import board_protocols, primary_protocol, task_protocols
+from emma.release import ReleaseConfig
+
+#: The task reference: axis, protocol, and whether the score enters the OOD average.
+REFERENCE = {
+    TaskID.E_LOC_AOA: (OODAxis.ENVIRONMENT, LeaveOneEnvironmentOut, True),
+    TaskID.E_LOC_LOS: (OODAxis.ENVIRONMENT, LeaveOneEnvironmentOut, True),
+    TaskID.E_ID_DRONE: (OODAxis.ENVIRONMENT, LeaveOneEnvironmentOut, True),
+    TaskID.E_ID_FP: (OODAxis.DEVICE, LeaveOneUnitOut, True),
+    TaskID.E_ID_AMC: (OODAxis.SNR_REGIME, LeaveOneSNRRegimeOut, False),
+}
+PRIMARY = (LeaveOneEnvironmentOut, LeaveOneUnitOut, LeaveOneSNRRegimeOut)
+
+
+@pytest.fixture(scope="module", name="configs")
+def _configs(releases) -> dict[str, ReleaseConfig]:
+    return {path.stem: parse(ReleaseConfig, yaml.safe_load(path.read_text()), path) for path in releases}
+
+
+def test_every_release_follows_the_task_reference(configs) -> None:
+    assert set(configs) >= {"tiny", "v0.1", "v0.2"}
+    for name, config in configs.items():
+        for task, spec in config.tasks.items():
+            axis, protocol, scored = REFERENCE[task]
+            runner = primary_protocol(spec)
+            assert (spec.ood_axis, type(runner), spec.in_ood_avg) == (axis, protocol, scored), (name, task)
+            assert runner.axis is spec.ood_axis
+            assert runner.eval_values() == list(spec.held_out)
+            first = next(iter(board_protocols(spec).values()))
+            assert type(first) is protocol
+        assert {task for task, spec in config.tasks.items() if spec.layered_band} == {TaskID.E_LOC_LOS}
+
+
+@pytest.mark.parametrize("task", TaskID)
+@pytest.mark.parametrize("kind", PRIMARY)
+def test_a_task_under_another_axis_is_refused(small, task: TaskID, kind) -> None:
+    spec = small.manifest.spec(task)
+    if REFERENCE[task][1] is kind:
+        assert kind(spec).axis is spec.ood_axis
+        return
+    with pytest.raises(InputError, match=f"pinned to {spec.ood_axis.value}, expected {kind.axis.value}"):
+        kind(spec)
+
+
+@pytest.mark.parametrize("task", [task for task in TaskID if task is not TaskID.E_LOC_LOS])
+def test_the_band_is_layered_where_the_task_says_so(small, task: TaskID) -> None:
+    with pytest.raises(InputError, match="layered_band"):
+        LeaveOneBandOut(small.manifest.spec(task))
+
+
+def test_a_band_is_never_primary(small) -> None:
+    spec = small.manifest.spec("E-LOC-LOS").model_copy(update={"ood_axis": OODAxis.FREQUENCY_BAND})
+    with pytest.raises(InputError, match="frequency_band is a secondary axis"):
+        primary_protocol(spec)
+
+
+def test_a_runner_with_another_tasks_protocol_is_refused(small) -> None:
+    """E-ID-DRONE fit by the protocol of E-LOC-LOS: the axis is the same, classes and capacity are not."""
+    train, evaluation = small.index("E-ID-DRONE")
+    spec, other = small.manifest.spec("E-ID-DRONE"), small.manifest.spec("E-LOC-AOA")
+    foreign = ProtocolRunner(spec, primary_protocol(other), 0)
+    with pytest.raises(InputError):
+        foreign.run(small.embedded("E-ID-DRONE"), train, evaluation)
+    twin = spec.model_copy(update={"readout": spec.readout.model_copy(update={"regularisation": 1.0})})
+    with pytest.raises(InputError, match="another TaskSpec"):
+        ProtocolRunner(spec, primary_protocol(twin), 0).run(small.embedded("E-ID-DRONE"), train, evaluation)
+
+
+@pytest.mark.parametrize("axis", ["environment", "snr_regime", "frequency_band"])
+def test_devices_scored_under_another_axis_are_no_release(small_release, axis: str) -> None:
+    data = small_release()
+    data["tasks"]["E-ID-FP"]["ood_axis"] = axis
+    with pytest.raises(InputError, match=r"E-ID-FP.*ood_axis is device"):
+        parse(ReleaseConfig, data, "small.yaml")
+
+
+@pytest.mark.parametrize(("task", "axis"), [("E-LOC-AOA", "device"), ("E-ID-DRONE", "snr_regime")])
+def test_scenes_without_the_held_out_values_are_not_frozen(small, small_release, task: str, axis: str) -> None:
+    """A task wired to an axis whose values its scenes do not have stops at the freeze."""
+    from emma import Split
+    from emma.release import freeze
+
+    data = small_release()
+    data["tasks"][task]["ood_axis"] = axis
+    data["tasks"] = {task: data["tasks"][task]}
+    data["stress_regimes"] = {}
+    config = ReleaseConfig.model_validate(data)
+    folder = small.results / "scenes" / task
+    paths = {TaskID(task): {s: folder / f"{s.value}.index.parquet" for s in (Split.TRAIN, Split.DEV)}}
+    with pytest.raises(InputError, match=f"{axis}: no scene of E_"):
+        freeze(config, paths, "0", "0")
+
+
+def test_stress_is_named_as_such_and_never_on_the_board(small) -> None:
+    for task, spec in small.manifest.tasks.items():
+        every = task_protocols(spec, small.manifest.stress_regimes.get(task, ()))
+        extra = set(every) - set(board_protocols(spec))
+        assert extra == ({"leave-one-snr-regime-out"} if task in small.manifest.stress_regimes else set())
