@@ -81,10 +81,10 @@ class Release:
 
     @functools.cache  # noqa: B019
     def run(self, name: str) -> tuple[RunRecord, Mapping[TaskID, Mapping[str, np.ndarray]]]:
-        """A shipped model's run record over all tasks, with the replicates of its primary scores."""
+        """A shipped model's run record over its tasks, with the replicates of its primary scores."""
         backbone, provenance, config = self.model(name)
         results, hashes, replicates = {}, {}, {}
-        for task in self.manifest.tasks:
+        for task in (task for task in self.manifest.tasks if task in config.tasks):
             run = self.evaluator.evaluate(backbone, task, config=config, provenance=provenance)
             results[task], hashes[task], replicates[task] = self.scored(run)
         common = {"seed": self.evaluator.seed, "eval_split": Split.DEV}

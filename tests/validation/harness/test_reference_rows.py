@@ -1,0 +1,59 @@
+"""A textbook beside the models: on the board with its scores, outside the ranking, and moving nothing of it."""
+
+import pytest
+
+from emma import TaskID
+from emma.leaderboard import build_board
+
+TEXTBOOKS = {
+    "music": TaskID.E_LOC_AOA,
+    "k_factor_delay": TaskID.E_LOC_LOS,
+    "cumulants": TaskID.E_ID_AMC,
+    "waveform_bank": TaskID.E_ID_DRONE,
+}
+MODELS = ("prior", "random_conv", "dsp")
+
+
+def board(small, *names: str):
+    runs = {name: small.run(name) for name in names}
+    records = {name: record for name, (record, _) in runs.items()}
+    return build_board(small.manifest, records, {name: draws for name, (_, draws) in runs.items()})
+
+
+@pytest.fixture(scope="module")
+def together(small):
+    return board(small, *TEXTBOOKS, *MODELS)
+
+
+@pytest.mark.parametrize("name", TEXTBOOKS)
+def test_a_reference_is_shown_and_not_ranked(together, name: str) -> None:
+    row = next(row for row in together[0].models if row.model == name)
+    assert row.kind == "reference"
+    assert set(row.tasks) == {TEXTBOOKS[name]}
+    assert row.tasks[TEXTBOOKS[name]].score is not None
+    assert row.rank is row.ood_avg is row.ood_avg_ci95 is row.separable_from_next is row.sensitivity is None
+    assert "was not run" in row.undefined
+    assert name not in together[1]["ranking"]
+
+
+def test_references_move_nothing_of_the_ranking(small, together) -> None:
+    alone, report = board(small, *MODELS)
+    ranked = {row.model: row for row in together[0].models}
+    assert [row.model for row in together[0].models][: len(MODELS)] == [row.model for row in alone.models]
+    for row in alone.models:
+        assert ranked[row.model] == row
+    for key in ("ranking", "gaps", "median_gap", "rank_flips"):
+        assert together[1][key] == report[key]
+
+
+@pytest.mark.parametrize("name", TEXTBOOKS)
+def test_a_textbook_beats_chance(small, together, name: str, record_property) -> None:
+    """By the interval of every held-out value; beside the learned rows, whatever they are."""
+    rows = {row.model: row.tasks[TEXTBOOKS[name]] for row in together[0].models if TEXTBOOKS[name] in row.tasks}
+    record_property(name, {model: block.score for model, block in rows.items()})
+    for value, record in rows[name].values.items():
+        floor = rows["prior"].values[value]
+        if rows[name].direction == "lower":
+            assert record.ci95[1] < floor.ci95[0]
+        else:
+            assert record.ci95[0] > floor.ci95[1]
