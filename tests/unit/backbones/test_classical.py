@@ -155,6 +155,13 @@ def test_symbol_start_and_k_of_known_channels() -> None:
     assert np.median(none[:, 3]) < 0
 
 
+def test_noise_does_not_pass_for_fading() -> None:
+    """A channel without fading at 3 dB: the noise of the carriers, taken out, leaves gamma near 0 and not near 0.5."""
+    quiet = uplink(np.zeros(1), np.ones((60, 8, 1)), np.zeros(60, int), 3.0, "quiet")
+    embedded = channels.k_factor_delay().embed(quiet.astype(np.complex64), RATE, 2.44e9)
+    assert np.median(embedded[:, 0]) < np.log(0.15)
+
+
 def test_delay_spread_is_read_from_the_carriers() -> None:
     n = 80
     start = np.zeros(n, int)
@@ -248,6 +255,8 @@ def test_each_detector_stands_out_for_its_own(emitted) -> None:
     assert max(contrast, key=contrast.get) == "wifi-ofdm"
     again = {name: np.median(waveforms._video(x, RATE)[:, 1]) for name, x in emitted.items()}
     assert max(again, key=again.get) == "drone-video-fm"
+    # The frequency of a window of video comes back after one line and not after another time.
+    assert again["drone-video-fm"] > 0.45
     clock = {name: np.median(waveforms._clock(x, RATE)[:, 0]) for name, x in emitted.items()}
     assert max(clock, key=clock.get) == "zigbee-oqpsk"
 

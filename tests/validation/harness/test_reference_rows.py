@@ -46,6 +46,18 @@ def test_references_move_nothing_of_the_ranking(small, together) -> None:
         assert together[1][key] == report[key]
 
 
+def test_a_reference_over_all_tasks_has_an_average_and_no_rank(small) -> None:
+    runs = {name: small.run(name) for name in MODELS}
+    records = {name: record for name, (record, _) in runs.items()}
+    records["dsp"] = records["dsp"].model_copy(update={"kind": "reference"})
+    made, report = build_board(small.manifest, records, {name: draws for name, (_, draws) in runs.items()})
+    row = next(row for row in made.models if row.model == "dsp")
+    assert row.ood_avg is not None
+    assert row.rank is row.separable_from_next is None
+    assert [row.model for row in made.models] == [*report["ranking"], "dsp"]
+    assert len(report["gaps"]) == 1
+
+
 @pytest.mark.parametrize("name", TEXTBOOKS)
 def test_a_textbook_beats_chance(small, together, name: str, record_property) -> None:
     """By the interval of every held-out value; beside the learned rows, whatever they are."""

@@ -105,6 +105,12 @@ def test_an_empty_field_fails(runs, field: str, empty) -> None:
         RunManifest.model_validate(record | {field: empty})
 
 
+def test_no_task_at_all_fails(runs) -> None:
+    record = runs["E-LOC-LOS"].run_manifest.model_dump(mode="json")
+    with pytest.raises(ValidationError, match="at least one entry"):
+        RunManifest.model_validate(record | {"prediction_bundle_hashes": {}, "task_metrics": {}})
+
+
 def test_unknown_fields_are_refused(runs) -> None:
     record = runs["E-LOC-LOS"].run_manifest.model_dump(mode="json")
     with pytest.raises(ValidationError, match="host"):

@@ -172,7 +172,8 @@ def test_a_defined_fold_declared_undefined(los) -> None:
 def test_a_fold_under_another_name(los) -> None:
     fold = los.fold("E_URBAN")
     within = board_protocols(los.spec)["in-distribution"]
-    for other, protocol in ((fold, within), (replace(fold, value="E_MICRO"), los.protocol)):
+    named = replace(fold, protocol=within.name)
+    for other, protocol in ((fold, within), (named, los.protocol), (replace(fold, value="E_MICRO"), los.protocol)):
         with pytest.raises(SplitNotAvailable, match="expected a fold of"):
             los.fit(other, protocol)
 
@@ -202,6 +203,16 @@ def test_a_query_of_the_enrolment_session(units) -> None:
     roles[np.flatnonzero(own & (roles == "enrol"))[0]] = "query"
     with pytest.raises(SplitNotAvailable, match=r"one whole enrolment session|enrolled and queried at one"):
         units.fit(replace(fold, eval=fold.eval.set_column(1, fold.eval.schema.field(1), pa.array(roles))))
+
+
+def test_half_an_enrolment_session(units) -> None:
+    """A centroid from chosen captures is not the session's."""
+    fold = units.fold("U02")
+    roles, targets = np.array(fold.eval["role"].to_pylist()), np.asarray(fold.eval["target"])
+    others = np.flatnonzero((roles == "enrol") & (targets == units.spec.classes.index("U03")))
+    kept = np.delete(np.arange(len(roles)), others[0])
+    with pytest.raises(SplitNotAvailable, match="one whole enrolment session of each device"):
+        units.fit(replace(fold, eval=fold.eval.take(pa.array(kept))))
 
 
 def test_a_query_at_the_enrolment_receiver(units) -> None:
