@@ -68,7 +68,7 @@ def _spectral(iq: np.ndarray) -> np.ndarray:
     """Log power in bands, in order and sorted; ripple of the spectrum and its autocorrelation (delay statistics)."""
     power = np.mean(np.abs(np.fft.fftshift(np.fft.fft(iq, axis=2), axes=2)) ** 2, axis=1)
     bands = power.reshape(len(iq), _BINS, -1).mean(axis=2)
-    bands = np.log(bands / bands.mean(axis=1, keepdims=True) + 1e-6)
+    bands = np.log(bands / np.maximum(bands.mean(axis=1, keepdims=True), _TINY) + 1e-6)
     fine = power / (power.mean(axis=1, keepdims=True) + _TINY)
     ripple = fine - 1.0
     delays = np.abs(np.fft.fft(ripple, axis=1))[:, 1:25] / fine.shape[1]

@@ -1,0 +1,62 @@
+"""The public names of the package, each imported when it is first used."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import emma
+
+SOURCE = Path(__file__).parents[3] / "src"
+NAMES = [
+    "TaskID",
+    "TaskSpec",
+    "OODAxis",
+    "OODProtocol",
+    "LeaveOneEnvironmentOut",
+    "LeaveOneUnitOut",
+    "LeaveOneBandOut",
+    "LeaveOneSNRRegimeOut",
+    "Split",
+    "SplitNotAvailable",
+    "ProtocolRunner",
+    "Evaluator",
+    "EvalRun",
+    "RunManifest",
+    "DataReleaseManifest",
+    "Metric",
+    "Aggregator",
+    "OODAvg",
+]
+
+
+def run(code: str) -> str:
+    env = {"PYTHONPATH": str(SOURCE)}
+    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_the_protocol_are_importable_from_the_package(name):
+    assert getattr(emma, name).__name__ == name
+    assert name in emma.__all__
+
+
+def test_every_name_is_where_the_table_says():
+    for name in emma.__all__:
+        assert getattr(emma, name) is not None
+    with pytest.raises(AttributeError, match="no attribute Nothing"):
+        emma.Nothing  # noqa: B018
+    with pytest.raises(ImportError):
+        from emma import Nothing  # noqa: F401
+
+
+def test_the_only_aggregator_is_the_ood_average():
+    assert emma.Aggregator.__subclasses__() == [emma.OODAvg]
+
+
+def test_importing_the_package_or_a_fold_loads_no_heavy_library():
+    loaded = "; import sys; print(*(m for m in sys.modules if '.' not in m))"
+    assert not {"numpy", "pyarrow", "torch"} & set(run(f"import emma{loaded}").split())
+    assert not {"torch", "torchmetrics", "sionna"} & set(run(f"import emma.folds{loaded}").split())
+    assert not {"torch", "torchmetrics"} & set(run(f"from emma import METRICS, OODAvg{loaded}").split())

@@ -1,0 +1,134 @@
+"""The plan of a run, and the configuration that it rests on."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from emma.config import check_config
+from emma.files import InputError, read_yaml
+from emma.plan import Plan, job_environment
+
+ROOT = Path(__file__).parents[3]
+CONFIG = {"release": "tiny", "seed": 0, "eval_split": "DEV", "models": ["dsp", "prior"]}
+
+
+@pytest.fixture
+def root(tmp_path):
+    for folder in ("config", "scripts"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    return tmp_path
+
+
+def test_the_configuration_that_ships_is_valid():
+    shipped = read_yaml(ROOT / "config" / "config.yaml")
+    assert check_config(shipped, ROOT).release == "v0.1"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sede": 1}, "sede: unknown key"),
+        ({"seed": "0"}, "seed: Input should be a valid integer"),
+        ({"seed": False}, "seed: Input should be a valid integer"),
+        ({"seed": -1}, "seed: "),
+        ({"release": "v9"}, "release: v9 is unknown, expected one of tiny, v0.1"),
+        ({"release": "../../etc"}, "release: "),
+        ({"models": ["dsp", "nothing"]}, "models: nothing is unknown, expected one of dsp"),
+        ({"models": ["dsp", "dsp"]}, "models: a model stands twice"),
+        ({"models": []}, "models: "),
+        ({"models": "dsp"}, "models: "),
+        ({"eval_split": "TRAIN"}, "eval_split: "),
+        ({"eval_split": "dev"}, "eval_split: "),
+    ],
+)
+def test_a_configuration_that_is_wrong_is_refused(change, message):
+    with pytest.raises(InputError) as caught:
+        Plan(CONFIG | change, ROOT)
+    assert str(caught.value).startswith("config/config.yaml: ")
+    assert message in str(caught.value)
+
+
+def test_holdout_needs_its_seed(monkeypatch):
+    for name in ("EMMA_HOLDOUT_SEED", "EMMA_HOLDOUT_SEED_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(InputError, match="HOLDOUT expects its secret seed"):
+        Plan(CONFIG | {"eval_split": "HOLDOUT"}, ROOT)
+
+
+def test_every_fold_is_planned_once():
+    plan = Plan(CONFIG, ROOT)
+    assert plan.folds("E-LOC-LOS") == [
+        ("leave-one-environment-out", "E_URBAN"),
+        ("leave-one-environment-out", "E_RURAL"),
+        ("in-distribution", "all"),
+        *(("leave-one-band-out", f"{e}+{b}") for e in ("E_URBAN", "E_RURAL") for b in ("2.4GHz", "5.8GHz")),
+    ]
+    assert plan.folds("E-LOC-LOS", stress=True) == [("leave-one-snr-regime-out", value) for value in ("mid", "high")]
+    assert plan.folds("E-ID-AMC", stress=True) == []
+    for task in plan.tasks:
+        every = plan.folds(task) + plan.folds(task, stress=True)
+        assert len(set(every)) == len(every)
+        assert plan.reference in plan.folds(task)
+
+
+def test_results_of_releases_do_not_mix():
+    assert Plan(CONFIG, ROOT).results == "results/releases/tiny"
+    assert Plan(CONFIG | {"release": "v0.1"}, ROOT).results == "results"
+
+
+def edited(root, path, change):
+    value = read_yaml(root / path)
+    change(value)
+    (root / path).write_text(yaml.safe_dump(value))
+
+
+def texts(root):
+    plan = Plan(CONFIG, root)
+    return plan.recipe_text(), plan.scoring_text(), plan.model_text("dsp"), plan.model_text("prior")
+
+
+@pytest.mark.parametrize(
+    ("path", "change", "moved"),
+    [
+        ("config/releases/tiny.yaml", lambda v: v["rfgen"].update(hardware_seed=1), {0}),
+        ("config/releases/tiny.yaml", lambda v: v.update(seed=8), {0, 1}),
+        ("config/releases/tiny.yaml", lambda v: v["tasks"]["E-LOC-AOA"]["anchors"].update(maximum=180.0), {1}),
+        ("config/releases/tiny.yaml", lambda v: v["tasks"]["E-LOC-AOA"]["readout"].update(regularisation=0.1), {1}),
+        ("config/models/dsp.yaml", lambda v: v.update(batch_size=7), {2}),
+        ("config/models/prior.yaml", lambda v: v.update(pretraining="unknown"), {3}),
+    ],
+)
+def test_a_change_shows_in_the_strings_that_it_concerns(root, path, change, moved):
+    before = texts(root)
+    edited(root, path, lambda value: None)
+    assert texts(root) == before
+    edited(root, path, change)
+    after = texts(root)
+    assert {number for number in range(4) if after[number] != before[number]} == moved
+
+
+def test_a_model_takes_its_own_tasks_in_the_order_of_the_release(root):
+    edited(root, "config/models/dsp.yaml", lambda value: value.update(tasks=["E-ID-AMC", "E-LOC-LOS"]))
+    assert Plan(CONFIG, root).tasks_of("dsp") == ["E-LOC-LOS", "E-ID-AMC"]
+
+
+def test_pools_and_trained_models_are_those_of_recipe_and_configs():
+    plan = Plan(CONFIG | {"models": ["dsp", "ssl_conv"]}, ROOT)
+    assert plan.pretrained() == ["ssl_conv"]
+    assert "E-LOC-AOA" in plan.pretrain_pools()
+    assert "E-LOC-LOS" not in plan.pretrain_pools()
+
+
+def test_code_digests_tell_models_apart():
+    plan = Plan(CONFIG, ROOT)
+    assert plan.embed_code("dsp") != plan.embed_code("prior")
+    assert plan.embed_code("dsp") == Plan(CONFIG, ROOT).embed_code("dsp")
+    assert plan.code("scripts/fit_fold.py") != plan.code("scripts/score_task.py")
+
+
+def test_jobs_run_on_one_thread_with_this_source():
+    environment = job_environment("/project")
+    assert environment["PYTHONPATH"] == "/project/src"
+    assert {environment[f"{name}_NUM_THREADS"] for name in ("OMP", "OPENBLAS", "MKL")} == {"1"}

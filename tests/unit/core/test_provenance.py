@@ -1,0 +1,63 @@
+"""Code digests: what a program can reach, no more, and every byte of it."""
+
+import importlib.metadata
+from pathlib import Path
+
+import pytest
+
+from emma import provenance
+from emma.provenance import closure, code_digest, modules_digest
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_a_closure_is_what_can_be_reached():
+    fold = set(closure(["emma.folds"]))
+    assert {"emma", "emma.folds", "emma.protocols", "emma.readouts", "emma.hashing", "emma.files"} <= fold
+    assert not {"emma.metrics", "emma.scoring", "emma.leaderboard"} & fold
+    assert not any(module.startswith("rfgen") for module in closure(["emma.runner"]))
+    assert closure(["nothing.of.this"]) == []
+
+
+def test_a_metric_changes_scoring_and_no_fit(monkeypatch):
+    before = {name: code_digest(ROOT / f"scripts/{name}.py") for name in ("fit_fold", "score_task", "make_splits")}
+    plain = provenance._module_digest
+    monkeypatch.setattr(provenance, "_module_digest", lambda m: "x" if m == "emma.metrics.ranking" else plain(m))
+    after = {name: code_digest(ROOT / f"scripts/{name}.py") for name in before}
+    assert {name for name in before if before[name] != after[name]} == {"score_task"}
+
+
+def test_the_program_its_factories_and_its_libraries_count(tmp_path):
+    program = tmp_path / "p.py"
+    program.write_text("from emma import files\n")
+    first = code_digest(program)
+    assert code_digest(program) == first
+    assert code_digest(program, ["emma.backbones.dsp"]) != first
+    assert code_digest(program, libraries=["numpy"]) != first
+    (tmp_path / "elsewhere.py").write_text(program.read_text())
+    assert code_digest(tmp_path / "elsewhere.py") == first
+    program.write_text("from emma import files  # changed\n")
+    assert code_digest(program) != first
+    with pytest.raises(importlib.metadata.PackageNotFoundError):
+        code_digest(program, libraries=["no-such-library-here"])
+
+
+@pytest.mark.parametrize("form", ["import emma.folds", "from emma import folds", "from emma.folds import fit_fold"])
+def test_every_form_of_import_is_followed(tmp_path, form):
+    (tmp_path / "p.py").write_text(f"def main():\n    {form}\n")
+    seen = []
+    plain = provenance._module_digest
+    try:
+        provenance._module_digest = lambda module: seen.append(module) or plain(module)
+        code_digest(tmp_path / "p.py")
+    finally:
+        provenance._module_digest = plain
+    assert {"emma.folds", "emma.readouts", "emma.hashing"} <= set(seen)
+
+
+def test_modules_digest_changes_with_any_module_below(monkeypatch):
+    first = modules_digest(["emma.folds"])
+    plain = provenance._module_digest
+    for module in ("emma.folds", "emma.files", "emma"):
+        monkeypatch.setattr(provenance, "_module_digest", lambda m, at=module: "x" if m == at else plain(m))
+        assert modules_digest(["emma.folds"]) != first
