@@ -35,7 +35,7 @@ def test_the_configuration_that_ships_is_valid():
         ({"seed": -1}, "seed: "),
         ({"release": "v9"}, "release: v9 is unknown, expected one of tiny, v0.1"),
         ({"release": "../../etc"}, "release: "),
-        ({"models": ["dsp", "nothing"]}, "models: nothing is unknown, expected one of dsp"),
+        ({"models": ["dsp", "nothing"]}, "models: nothing is unknown, expected one of cumulants, dsp"),
         ({"models": ["dsp", "dsp"]}, "models: a model stands twice"),
         ({"models": []}, "models: "),
         ({"models": "dsp"}, "models: "),
