@@ -240,6 +240,9 @@ def test_unit_power_is_of_the_whole_scene_and_free_of_gain(exponent):
     assert found.dtype == np.complex64
     np.testing.assert_allclose((np.abs(found.astype(complex)) ** 2).mean(axis=(1, 2)), 1.0, rtol=1e-5)
     np.testing.assert_allclose(found, normalise(iq, "unit_power"), rtol=1e-4, atol=1e-6)
+    # What one antenna has over another is the scene's own.
+    gains = found[:, 1:, 0] / found[:, :1, 0]
+    np.testing.assert_allclose(gains, iq[:, 1:, 0] / iq[:, :1, 0], rtol=1e-4)
 
 
 def test_a_silent_scene_stays_silent_and_none_is_none():

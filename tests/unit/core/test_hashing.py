@@ -189,6 +189,8 @@ DIFFERENT = [
     {"list": pa.array([[1.0, 2.0], None, [], [3.0]], pa.list_(pa.float32()))},
     {"list": pa.array([[1.0, 2.0], [], None, [3.0]], pa.list_(pa.float64()))},
     {"fixed": pa.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [0.0, 0.0]], pa.list_(pa.float32(), 2))},
+    {"list": pa.array([[1.0, 1.0], [], None, [1.0]], pa.list_(pa.float32()))},
+    {"list": pa.array([[1.0], [1.0], None, [1.0]], pa.list_(pa.float32()))},
     {"words": pa.array([["a", ""], [], None, ["b"]], pa.list_(pa.string()))},
     {"words": pa.array([["a"], [None], None, ["b"]], pa.list_(pa.string()))},
     {"other": pa.array([1, 2, 3, 4])},

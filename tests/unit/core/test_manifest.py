@@ -37,6 +37,7 @@ def test_every_field_is_required(key):
         ({"prediction_bundle_hashes": {"E-LOC-AOA": "1"}}, "prediction_bundle_hashes"),
         ({"prediction_bundle_hashes": {"E-ID-FP": "1" * 64}}, "prediction_bundle_hashes"),
         ({"task_metrics": {}}, "task_metrics"),
+        ({"task_metrics": {}, "prediction_bundle_hashes": {}}, "expected at least one entry"),
         ({"task_metrics": {"E-LOC-AOA": {}}}, "task_metrics"),
         ({"task_metrics": {"E-LOC": {"AUC": 1.0}}}, "task_metrics"),
         ({"seed": -1}, "seed"),

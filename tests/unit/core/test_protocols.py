@@ -319,6 +319,13 @@ def test_a_gallery_is_one_whole_session_of_each_unit(guarded):
         guard_fold(protocol, altered(fold, eval=table), train, evaluation)
 
 
+def test_an_enrolment_receiver_among_the_queries_is_refused(guarded):
+    protocol, fold, train, evaluation = guarded(FP)
+    shared = replaced(evaluation, "receiver", ["R0"] * evaluation.num_rows)
+    with pytest.raises(SplitNotAvailable, match="receiver: a device is enrolled and queried at one"):
+        guard_fold(protocol, fold, train, shared)
+
+
 def test_a_gallery_of_half_a_session_is_refused_though_receivers_differ(guarded):
     protocol, fold, train, evaluation = guarded(FP)
     units, scenes = column(evaluation, "device"), column(evaluation, "scene_id")

@@ -356,6 +356,14 @@ def test_a_constant_feature_has_no_say(head, kind, classes):
         np.testing.assert_allclose(scores[1], scores[0], atol=1e-6)
 
 
+def test_a_feature_that_is_constant_up_to_rounding_has_no_say():
+    X, y = features(40, 3), np.arange(40) % 2
+    rounding = 1e8 * (1 + 1e-13 * np.random.default_rng(0).normal(size=(40, 1)))
+    head = Logistic(spec("logistic"), 2).fit(np.hstack([X, rounding]), y)
+    assert head.tensors["scale"][3] == 0.0
+    np.testing.assert_allclose(head.tensors["weights"][:3], Logistic(spec("logistic"), 2).fit(X, y).tensors["weights"])
+
+
 def test_two_processes_give_the_same_bytes():
     code = """
 import hashlib, numpy as np

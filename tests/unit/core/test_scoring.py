@@ -38,6 +38,8 @@ def test_a_logit_is_ranked_and_its_sign_decides(world):
     table = predictions([[-3.0], [5.0], [0.5], [-0.5]], [0, 1, 0, 1])
     assert point_value(world.manifest.tasks[DRONE], "AUC", table) == 0.75
     assert point_value(world.manifest.tasks[LOS], "BalancedAccuracy", table) == 0.5
+    uneven = predictions([[-3.0], [5.0], [0.5], [-0.5], [2.0]], [0, 1, 0, 1, 1])
+    assert point_value(world.manifest.tasks[LOS], "BalancedAccuracy", uneven) == pytest.approx((1 / 2 + 2 / 3) / 2)
     # A logit of zero is a tie: half right.
     assert point_value(world.manifest.tasks[LOS], "BalancedAccuracy", predictions([[0.0]] * 4, [0, 0, 1, 1])) == 0.5
     large = predictions([[2e4], [1e4]], [1, 0])
@@ -148,6 +150,16 @@ def test_models_are_compared_on_identical_resamples(world):
     assert not np.allclose(other[key], first[key])
     rural = ("leave-one-environment-out", "E_RURAL", "MeanAngularError")
     assert not np.allclose(first[key], first[rural])
+
+
+def test_held_out_values_are_resampled_apart(world):
+    spec = world.manifest.tasks[AOA]
+    given = folds(spec, 1.0)
+    table = given["leave-one-environment-out"]["E_URBAN"]
+    given["leave-one-environment-out"] = dict.fromkeys(spec.held_out, table)
+    _, draws = score_task(spec, "E-LOC-AOA", given, BOOTSTRAP, 0)
+    urban, rural = (draws["leave-one-environment-out", value, "MeanAngularError"] for value in spec.held_out)
+    assert abs(np.corrcoef(urban, rural)[0, 1]) < 0.3
 
 
 def test_the_order_of_predictions_changes_nothing(world):

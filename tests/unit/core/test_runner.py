@@ -1,0 +1,110 @@
+"""Runs without the workflow: one backbone, one task, the same numbers every time."""
+
+import numpy as np
+import pytest
+
+import emma
+from emma.files import InputError
+from emma.tasks import Split, TaskID
+
+
+@pytest.fixture(scope="module")
+def evaluator(world):
+    return emma.Evaluator("tiny", results=world.results, seed=0)
+
+
+@pytest.fixture(scope="module")
+def runs(evaluator, toy):
+    return {task: evaluator.evaluate(toy, task) for task in TaskID}
+
+
+def test_the_score_is_the_unweighted_mean_over_held_out_values(runs, world):
+    for task, run in runs.items():
+        block = run.record.tasks[task]
+        assert list(block.values) == list(world.manifest.tasks[task].held_out)
+        assert run.score == pytest.approx(np.mean([record.value for record in block.values.values()]))
+        assert block.in_ood_avg == (task is not TaskID.E_ID_AMC)
+        for record in block.values.values():
+            assert record.met_in_pretraining == "unknown"
+            assert record.in_distribution is not None
+
+
+def test_features_that_know_the_label_beat_the_floor(runs, evaluator):
+    floors = {task: evaluator.evaluate(emma.backbones.base.prior(), task).score for task in TaskID}
+    assert floors[TaskID.E_LOC_LOS] == 0.5
+    assert floors[TaskID.E_ID_DRONE] == 0.5
+    assert floors[TaskID.E_ID_FP] == pytest.approx(1 / 4)
+    assert floors[TaskID.E_ID_AMC] == pytest.approx(1 / 11)
+    assert floors[TaskID.E_LOC_AOA] == pytest.approx(90, abs=5)
+    for task, run in runs.items():
+        assert run.score < 45 if task is TaskID.E_LOC_AOA else run.score > floors[task] + 0.1
+
+
+def test_the_manifest_of_a_run_pins_what_was_scored(runs, world):
+    for task, run in runs.items():
+        manifest = run.run_manifest
+        assert manifest.data_release_hash == world.manifest.data_release_hash
+        assert list(manifest.prediction_bundle_hashes) == [task]
+        assert manifest.task_metrics[task][world.manifest.tasks[task].metric] == run.score
+        assert manifest.seed == 0
+    assert set(runs[TaskID.E_ID_FP].run_manifest.task_metrics[TaskID.E_ID_FP]) == {"Top1Accuracy", "EER"}
+
+
+def test_the_same_run_twice_is_the_same(runs, evaluator, toy):
+    for task in (TaskID.E_ID_FP, TaskID.E_LOC_LOS):
+        assert evaluator.evaluate(toy, task).record == runs[task].record
+
+
+def test_the_seed_draws_galleries_and_resamples_alone(runs, world, toy):
+    other = emma.Evaluator("tiny", results=world.results, seed=1)
+    angle = other.evaluate(toy, "E-LOC-AOA")
+    first = runs[TaskID.E_LOC_AOA]
+    assert angle.score == first.score
+    assert (
+        angle.record.tasks[TaskID.E_LOC_AOA].values["E_URBAN"].ci95
+        != first.record.tasks[TaskID.E_LOC_AOA].values["E_URBAN"].ci95
+    )
+    hashes = [
+        run.run_manifest.prediction_bundle_hashes for run in (other.evaluate(toy, "E-ID-FP"), runs[TaskID.E_ID_FP])
+    ]
+    assert hashes[0] != hashes[1]
+
+
+def test_it_shows_components_beside_the_aggregate(runs):
+    text = repr(runs[TaskID.E_LOC_LOS])
+    assert text.startswith("toy on E-LOC-LOS (tiny, dev): BalancedAccuracy")
+    assert "E_URBAN" in text
+    assert "E_RURAL" in text
+
+
+class Named:
+    embedding_dim = 1
+
+    def __init__(self, name, value=1.0):
+        self.name, self.value = name, value
+
+    def embed(self, iq, *_):
+        return np.full((len(iq), 1), self.value, np.float32)
+
+
+def test_bad_input_is_one_line(evaluator, world, tmp_path):
+    with pytest.raises(InputError, match="expected one of E-LOC-AOA"):
+        evaluator.evaluate(Named("n"), "E-LOC")
+    with pytest.raises(InputError, match="model my model: name: "):
+        evaluator.evaluate(Named("my model"), "E-LOC-AOA")
+    with pytest.raises(InputError, match="model n: embed: NaN"):
+        evaluator.evaluate(Named("n", np.nan), "E-LOC-AOA")
+    with pytest.raises(InputError, match=r"release: expected v0\.1, found tiny"):
+        emma.Evaluator("v0.1", results=world.results)
+    with pytest.raises(InputError, match=r"manifest\.json: no such file"):
+        emma.Evaluator("tiny", results=tmp_path)
+    with pytest.raises(InputError, match="split HOLDOUT of E-LOC-AOA is not in the manifest"):
+        emma.Evaluator("tiny", results=world.results, split=Split.HOLDOUT).evaluate(Named("n"), "E-LOC-AOA")
+
+
+def test_a_protocol_of_another_spec_is_refused(evaluator, world):
+    specs = world.manifest.tasks
+    other = specs[TaskID.E_LOC_LOS].model_copy(update={"metric": "PlainAccuracy"})
+    runner = emma.ProtocolRunner(specs[TaskID.E_LOC_LOS], emma.LeaveOneEnvironmentOut(other), 0)
+    with pytest.raises(InputError, match="made for another TaskSpec"):
+        runner.run(None, *evaluator.assigned(TaskID.E_LOC_LOS))

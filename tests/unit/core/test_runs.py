@@ -1,0 +1,164 @@
+"""From fold metrics on disk to a model's record: nothing missing, nothing mixed."""
+
+import json
+
+import pytest
+
+from emma.aggregate import summarise_task
+from emma.backbones.load import ModelConfig
+from emma.files import InputError, write_json
+from emma.manifest import HARNESS_VERSION
+from emma.protocols import board_protocols
+from emma.runs import collect_run, met_in_pretraining, stress_report
+from emma.tasks import Split, TaskID
+
+PROVENANCE = {"name": "toy", "config_sha256": "0" * 64, "weights_sha256": None, "pretraining": "unknown"}
+CONFIG = ModelConfig(name="toy", factory="a:b", pretraining="unknown", tasks=("E-LOC-LOS", "E-ID-FP"))
+
+
+def metrics(world, task, protocol, value, score):
+    spec = world.manifest.tasks[task]
+    cell = {"value": score, "n": 5, "ci95": [score, score], "in_distribution": score, "undefined": None}
+    return {
+        "model": "toy",
+        "task": task.value,
+        "protocol": protocol,
+        "value": value,
+        "data_release_hash": world.manifest.data_release_hash,
+        "seed": 0,
+        "harness_version": HARNESS_VERSION,
+        "metrics": {name: dict(cell) for name in (spec.metric, *spec.secondary_metrics)},
+        "hashes": {"predictions": "1" * 64, "readout": "2" * 64},
+        "model_provenance": PROVENANCE,
+    }
+
+
+@pytest.fixture
+def folds(world, tmp_path):
+    """Write the metrics of every fold of the board; their paths."""
+    paths = []
+    for task in CONFIG.tasks:
+        for name, protocol in board_protocols(world.manifest.tasks[task]).items():
+            for number, value in enumerate(protocol.eval_values()):
+                path = tmp_path / "toy" / task.value / name / value / "metrics.json"
+                write_json(path, metrics(world, task, name, value, 0.6 + 0.1 * (number % 4)))
+                paths.append(path)
+    return paths
+
+
+def collect(world, paths):
+    return collect_run(world.manifest, CONFIG, paths, seed=0, eval_split=Split.DEV)
+
+
+def test_a_record_holds_every_task_protocol_and_metric(world, folds):
+    run = collect(world, folds)
+    assert run == collect(world, folds[::-1])
+    los, units = run.tasks[TaskID.E_LOC_LOS], run.tasks[TaskID.E_ID_FP]
+    assert los.score == pytest.approx(0.65)
+    assert los.normalized == pytest.approx(0.3)
+    assert los.standard_error == pytest.approx(0.05)
+    assert list(los.secondary) == ["leave-one-band-out"]
+    assert list(los.secondary["leave-one-band-out"].values) == [
+        f"{e}+{b}" for e in ("E_URBAN", "E_RURAL") for b in ("2.4GHz", "5.8GHz")
+    ]
+    assert units.score == pytest.approx(0.75)
+    assert list(units.secondary_metrics) == ["EER"]
+    assert list(run.run_manifest.prediction_bundle_hashes) == ["E-LOC-LOS", "E-ID-FP"]
+
+
+def edit(path, change):
+    record = json.loads(path.read_text())
+    change(record)
+    path.write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda r: r.update(seed=1), "seed: 1, expected 0"),
+        (lambda r: r.update(seed="0"), "seed: Input should be a valid integer"),
+        (lambda r: r.update(model="other"), "model: other, expected toy"),
+        (lambda r: r.update(value="E_RURAL"), "value: E_RURAL, expected E_URBAN"),
+        (lambda r: r.update(protocol="in-distribution"), "protocol: in-distribution, expected leave-one"),
+        (lambda r: r.update(task="E-ID-FP"), "task: E-ID-FP, expected E-LOC-LOS"),
+        (lambda r: r.update(data_release_hash="0" * 64), "data_release_hash: "),
+        (lambda r: r.update(harness_version="9"), "harness_version: 9, expected"),
+        (lambda r: r.update(more=1), "more: unknown key"),
+        (lambda r: r.pop("hashes"), "hashes: Field required"),
+        (lambda r: r.pop("metrics"), "metrics: Field required"),
+        (lambda r: r.pop("model_provenance"), "model_provenance: Field required"),
+        (lambda r: r["metrics"].clear(), "metrics: no BalancedAccuracy"),
+        (lambda r: r["metrics"]["BalancedAccuracy"].pop("n"), "metrics.BalancedAccuracy.n: Field required"),
+        (lambda r: r["metrics"]["BalancedAccuracy"].update(n=-1), "metrics.BalancedAccuracy.n: "),
+        (lambda r: r["metrics"]["BalancedAccuracy"].update(value="0.9"), "metrics.BalancedAccuracy.value: "),
+        (lambda r: r["metrics"]["BalancedAccuracy"].update(value=float("nan")), "NaN is not JSON"),
+    ],
+)
+def test_metrics_that_are_not_this_folds_are_refused(world, folds, change, message):
+    edit(folds[0], change)
+    with pytest.raises(InputError) as caught:
+        collect(world, folds)
+    assert message in str(caught.value)
+
+
+def test_folds_of_two_models_are_refused(world, folds):
+    edit(folds[3], lambda record: record["model_provenance"].update(config_sha256="1" * 64))
+    with pytest.raises(InputError, match="model_provenance: differs between folds"):
+        collect(world, folds)
+
+
+def test_every_fold_must_be_there(world, folds):
+    for missing in folds:
+        with pytest.raises(InputError, match="no metrics, expected every fold"):
+            collect(world, [path for path in folds if path != missing])
+    folds[1].unlink()
+    with pytest.raises(InputError, match="no such file"):
+        collect(world, folds)
+
+
+def test_an_undefined_fold_leaves_the_task_without_a_score(world, folds):
+    cell = {"value": None, "ci95": None, "undefined": "one class"}
+    edit(folds[0], lambda record: record["metrics"]["BalancedAccuracy"].update(cell))
+    block = collect(world, folds).tasks[TaskID.E_LOC_LOS]
+    assert (block.score, block.normalized, block.standard_error) == (None, None, None)
+    assert block.undefined == "the fold of E_URBAN is undefined"
+    assert block.values["E_URBAN"].undefined == "one class"
+    assert block.values["E_RURAL"].value is not None
+
+
+def test_what_pretraining_met_is_marked():
+    seen = dict.fromkeys(("environments", "devices", "frequency_bands", "snr_regimes", "release_splits"), ())
+    assert met_in_pretraining("unknown", "environment", "E_URBAN") == "unknown"
+    assert met_in_pretraining(seen, "environment", "E_URBAN") is False
+    declared = seen | {"environments": ["E_URBAN"], "frequency_bands": ["5.8GHz"]}
+    assert met_in_pretraining(declared, "environment", "E_URBAN") is True
+    assert met_in_pretraining(declared, "device", "E_URBAN") is False
+    marks = {
+        v: met_in_pretraining(declared, "frequency_band", v)
+        for v in ("E_URBAN+2.4GHz", "E_RURAL+5.8GHz", "E_RURAL+2.4GHz")
+    }
+    assert list(marks.values()) == [True, True, False]
+    assert met_in_pretraining(seen | {"release_splits": ["TRAIN"]}, "device", "U01") is True
+
+
+def test_the_stress_report_is_apart_from_the_average(world, tmp_path):
+    paths = []
+    for value in ("mid", "high"):
+        path = tmp_path / "toy" / "E-LOC-LOS" / "leave-one-snr-regime-out" / value / "metrics.json"
+        write_json(path, metrics(world, TaskID.E_LOC_LOS, "leave-one-snr-regime-out", value, 0.7))
+        paths.append(path)
+    report = stress_report(world.manifest, paths)
+    block = report["models"]["toy"]["E-LOC-LOS"]
+    assert block["score"] == pytest.approx(0.7)
+    assert "normalized" not in block
+    assert any("never part of the OOD average" in caveat for caveat in report["caveats"])
+    with pytest.raises(InputError, match="E-LOC-LOS leave-one-snr-regime-out high: no metrics"):
+        stress_report(world.manifest, paths[:1])
+
+
+def test_a_summary_is_the_mean_and_says_when_it_was_clipped(world):
+    spec = world.manifest.tasks[TaskID.E_LOC_AOA]
+    summary = summarise_task(spec, spec.metric, {"a": 100.0, "b": 110.0})
+    assert (summary["score"], summary["normalized"], summary["clipped"]) == (105.0, 0.0, True)
+    summary = summarise_task(spec, spec.metric, {"a": 9.0, "b": 27.0})
+    assert (summary["normalized"], summary["clipped"]) == (pytest.approx(0.8), False)
