@@ -1,10 +1,9 @@
 """Build the release archive: code at its commit, configuration and results in one zip, described as an RO-Crate."""
 
-import argparse
 from pathlib import Path
 
 from emma.archive import build
-from emma.files import run_script
+from emma.files import OneLineParser, run_script
 from emma.tables import without_pandas
 from emma.verify import Results
 
@@ -14,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def main() -> None:
     """Gather, refuse what is dirty or missing, write one file."""
     without_pandas()
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = OneLineParser(description=__doc__)
     parser.add_argument("--results", type=Path, required=True, help="finished results")
     parser.add_argument("--out", type=Path, required=True, help="the archive, zip")
     arguments = parser.parse_args()

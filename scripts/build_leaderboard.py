@@ -1,10 +1,9 @@
 """Build the leaderboard from the run records: JSON, its schema, CSV, and the aggregation report."""
 
-import argparse
 from pathlib import Path
 
 from emma.board import Board, RunRecord
-from emma.files import parse, read_json, run_script, write_json, write_text
+from emma.files import OneLineParser, parse, read_json, run_script, write_json, write_text
 from emma.leaderboard import board_csv, build_board
 from emma.release import load_manifest
 from emma.scoring import primary_replicates
@@ -14,7 +13,7 @@ from emma.tables import without_pandas
 def main() -> None:
     """Rank the runs and write everything that shows the ranking."""
     without_pandas()
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = OneLineParser(description=__doc__)
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
     parser.add_argument("--runs", type=Path, nargs="+", required=True, help="run records, one a model")
     files = "files MODEL/TASK/score_replicates.parquet"

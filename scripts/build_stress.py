@@ -1,9 +1,8 @@
 """Build the stress report: every scored task under leave-one-SNR-regime-out, beside its own protocol."""
 
-import argparse
 from pathlib import Path
 
-from emma.files import run_script, write_json
+from emma.files import OneLineParser, run_script, write_json
 from emma.release import load_manifest
 from emma.runs import stress_report
 from emma.tables import without_pandas
@@ -12,7 +11,7 @@ from emma.tables import without_pandas
 def main() -> None:
     """Read the stress folds' metrics of every model and write one JSON report."""
     without_pandas()
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = OneLineParser(description=__doc__)
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
     files = "files MODEL/TASK/PROTOCOL/VALUE/metrics.json of the stress folds"
     parser.add_argument("--metrics", type=Path, nargs="+", required=True, help=files)

@@ -1,10 +1,9 @@
 """Collect the metrics of one model's folds into its run record, with the RunManifest."""
 
-import argparse
 from pathlib import Path
 
 from emma.backbones.load import load_model_config
-from emma.files import run_script, write_json
+from emma.files import OneLineParser, run_script, write_json
 from emma.release import load_manifest
 from emma.runs import collect_run
 from emma.tables import without_pandas
@@ -14,7 +13,7 @@ from emma.tasks import Split
 def main() -> None:
     """Read every metrics file of the board's folds and write ``runs/MODEL.json``."""
     without_pandas()
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = OneLineParser(description=__doc__)
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
     parser.add_argument("--model-config", type=Path, required=True, help="config/models/NAME.yaml")
     files = "files MODEL/TASK/PROTOCOL/VALUE/metrics.json"

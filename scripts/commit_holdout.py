@@ -3,7 +3,6 @@
 The seed is written to one file, readable by its owner alone, and nowhere else.
 """
 
-import argparse
 import os
 import secrets
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 import yaml
 from generator import holdout_splits
 
-from emma.files import InputError, run_script
+from emma.files import InputError, OneLineParser, run_script
 from emma.hashing import sha256
 from emma.release import HoldoutCommitment, load_release_config
 from emma.tables import without_pandas
@@ -23,7 +22,7 @@ _SEED_BYTES = 32
 def main() -> None:
     """Write the seed file, make the splits, print the ``holdout:`` block."""
     without_pandas()
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = OneLineParser(description=__doc__)
     parser.add_argument("--release-config", type=Path, required=True, help="config/releases/NAME.yaml")
     parser.add_argument("--seed-file", type=Path, required=True, help="new file for the secret seed; keep it safe")
     arguments = parser.parse_args()

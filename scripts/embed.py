@@ -1,18 +1,17 @@
 """Embed the scenes of one task by one frozen backbone."""
 
-import argparse
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
 from emma.backbones.load import load_backbone, load_model_config
 from emma.embeddings import write_embeddings
-from emma.files import run_script
+from emma.files import OneLineParser, run_script
 
 
 def main() -> None:
     """Load the backbone, stream the scenes through it, write one Parquet table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = OneLineParser(description=__doc__)
     parser.add_argument("--model-config", type=Path, required=True, help="config/models/NAME.yaml")
     parser.add_argument("--scenes", type=Path, nargs="+", required=True, help="scene files TASK/SPLIT.parquet")
     parser.add_argument("--weights", type=Path, help="weights that the model's pretrain rule made")

@@ -1,14 +1,13 @@
 """Guard one fold, fit its readout, predict its eval scenes."""
 
-import argparse
 from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
 from emma.embeddings import Embeddings
-from emma.files import run_script
+from emma.files import OneLineParser, run_script
 from emma.folds import fit_fold, write_fitted
-from emma.protocols import read_fold, task_protocols
+from emma.protocols import protocol_named, read_fold
 from emma.release import load_manifest, read_assigned
 from emma.tables import without_pandas
 from emma.tasks import Split, TaskID
@@ -17,7 +16,7 @@ from emma.tasks import Split, TaskID
 def main() -> None:
     """Fit one fold and write its readout and predictions, both or neither."""
     without_pandas()
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = OneLineParser(description=__doc__)
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
     parser.add_argument("--task", required=True, help="a task of the release")
     parser.add_argument("--protocol", required=True, help="one of the task's protocols")
@@ -33,7 +32,7 @@ def main() -> None:
     arguments = parser.parse_args()
     manifest = load_manifest(arguments.manifest)
     spec, task = manifest.spec(arguments.task), TaskID(arguments.task)
-    protocol = task_protocols(spec, manifest.stress_regimes.get(task, ()))[arguments.protocol]
+    protocol = protocol_named(arguments.protocol, spec, manifest.stress_regimes.get(task, ()))
     train = read_assigned(manifest, task, Split.TRAIN, arguments.train_index)
     evaluation = read_assigned(manifest, task, arguments.eval_split, arguments.eval_index)
     fold = read_fold(arguments.train, arguments.eval, arguments.protocol, arguments.value)

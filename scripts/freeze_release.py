@@ -1,10 +1,9 @@
 """Freeze generated scenes into the DataReleaseManifest."""
 
-import argparse
 from pathlib import Path
 
 import rfgen
-from emma.files import run_script, write_json
+from emma.files import InputError, OneLineParser, run_script, write_json
 from emma.release import freeze, load_release_config, manifest_record
 from emma.tables import without_pandas
 from emma.tasks import Split, TaskID
@@ -13,7 +12,7 @@ from emma.tasks import Split, TaskID
 def main() -> None:
     """Check the scenes of every task against its TaskSpec and write the manifest with its hash."""
     without_pandas()
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = OneLineParser(description=__doc__)
     parser.add_argument("--release-config", type=Path, required=True, help="config/releases/NAME.yaml")
     parser.add_argument("--indexes", type=Path, nargs="+", required=True, help="files TASK/SPLIT.index.parquet")
     parser.add_argument("--out", type=Path, required=True, help="the manifest, JSON")
@@ -21,7 +20,11 @@ def main() -> None:
     config = load_release_config(arguments.release_config)
     paths: dict[TaskID, dict[Split, Path]] = {}
     for path in arguments.indexes:
-        paths.setdefault(TaskID(path.parent.name), {})[Split(path.name.partition(".")[0])] = path
+        try:
+            task, split = TaskID(path.parent.name), Split(path.name.partition(".")[0])
+        except ValueError as error:
+            raise InputError(f"{path}: {error}, expected a path TASK/SPLIT.index.parquet") from None
+        paths.setdefault(task, {})[split] = path
     write_json(arguments.out, manifest_record(freeze(config, paths, rfgen.__version__, rfgen.source_digest())))
 
 

@@ -1,20 +1,19 @@
 """Write the propagation rays of one split: every link of every environment and band."""
 
-import argparse
 import logging
 from pathlib import Path
 
-from emma.files import InputError, parse, run_script
+from emma.files import InputError, OneLineParser, parse, run_script
 from emma.release import load_release_config, split_seed
 from emma.tables import write_table
-from rfgen.recipe import Recipe
+from rfgen.recipe import SPLITS, Recipe
 
 
 def main() -> None:
     """Read the recipe, draw the rays, write one Parquet table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = OneLineParser(description=__doc__)
     parser.add_argument("--release-config", type=Path, required=True, help="config/releases/NAME.yaml")
-    parser.add_argument("--split", required=True, help="TRAIN, DEV, HOLDOUT or PRETRAIN")
+    parser.add_argument("--split", choices=SPLITS, required=True, help="which split")
     parser.add_argument("--out", type=Path, required=True, help="Parquet table of rays, one row a link")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")

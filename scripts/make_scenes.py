@@ -1,24 +1,23 @@
 """Write the scenes of one task and split, chunk by chunk, and their index."""
 
-import argparse
 import logging
 from pathlib import Path
 
-from emma.files import InputError, parse, run_script
+from emma.files import InputError, OneLineParser, parse, run_script
 from emma.release import load_release_config, split_seed
 from emma.scenes import write_scenes
 from emma.tables import open_parquet, without_pandas
-from rfgen.recipe import Recipe
+from rfgen.recipe import SPLITS, Recipe
 from rfgen.scenes import generate
 
 
 def main() -> None:
     """Generate scenes and write them with their content hashes."""
     without_pandas()
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = OneLineParser(description=__doc__)
     parser.add_argument("--release-config", type=Path, required=True, help="config/releases/NAME.yaml")
     parser.add_argument("--task", required=True, help="a task of the release, such as E-LOC-AOA")
-    parser.add_argument("--split", required=True, help="TRAIN, DEV, HOLDOUT or PRETRAIN")
+    parser.add_argument("--split", choices=SPLITS, required=True, help="which split")
     parser.add_argument("--channels", type=Path, required=True, help="the split's table of rays")
     parser.add_argument("--out", type=Path, required=True, help="Parquet file of scenes with samples")
     parser.add_argument("--index", type=Path, required=True, help="Parquet file of scenes without samples")

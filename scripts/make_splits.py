@@ -1,10 +1,9 @@
 """Write the train and eval scenes of every fold of one task: ids, roles and labels."""
 
-import argparse
 from pathlib import Path
 
-from emma.files import run_script
-from emma.protocols import task_protocols, write_side
+from emma.files import InputError, OneLineParser, run_script
+from emma.protocols import place_of, protocol_named, write_side
 from emma.release import load_manifest, read_assigned
 from emma.tables import without_pandas
 from emma.tasks import Split, TaskID
@@ -13,7 +12,7 @@ from emma.tasks import Split, TaskID
 def main() -> None:
     """Build each fold from the frozen indexes and write its two tables."""
     without_pandas()
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = OneLineParser(description=__doc__)
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
     parser.add_argument("--task", required=True, help="a task of the release")
     parser.add_argument("--train-index", type=Path, required=True, help="index of the task's TRAIN scenes")
@@ -26,13 +25,16 @@ def main() -> None:
     spec, task = manifest.spec(arguments.task), TaskID(arguments.task)
     train = read_assigned(manifest, task, Split.TRAIN, arguments.train_index)
     evaluation = read_assigned(manifest, task, arguments.eval_split, arguments.eval_index)
-    protocols = task_protocols(spec, manifest.stress_regimes.get(task, ()))
     folds = {}
     for path in arguments.out:
-        name, value = path.parts[-3:-1]
-        if (name, value) not in folds:
-            folds[name, value] = protocols[name].fold(value, train, evaluation, arguments.seed)
-        write_side(path, folds[name, value], path.stem)
+        name, value = place = place_of(path)
+        if path.name not in ("train.parquet", "eval.parquet"):
+            raise InputError(f"{path}: expected train.parquet or eval.parquet")
+        if place not in folds:
+            protocol = protocol_named(name, spec, manifest.stress_regimes.get(task, ()))
+            folds[place] = protocol.fold(value, train, evaluation, arguments.seed)
+    for path in arguments.out:
+        write_side(path, folds[place_of(path)], path.stem)
 
 
 if __name__ == "__main__":

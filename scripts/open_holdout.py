@@ -4,13 +4,12 @@ The seed comes from EMMA_HOLDOUT_SEED, or from the file that EMMA_HOLDOUT_SEED_F
 differs.
 """
 
-import argparse
 import sys
 from pathlib import Path
 
 from generator import holdout_splits
 
-from emma.files import run_script
+from emma.files import OneLineParser, run_script
 from emma.release import holdout_seed, load_manifest
 from emma.tables import without_pandas
 
@@ -18,7 +17,7 @@ from emma.tables import without_pandas
 def main() -> None:
     """Print one line a split, and a verdict."""
     without_pandas()
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = OneLineParser(description=__doc__)
     parser.add_argument("manifest", type=Path, help="release/manifest.json of a release that is committed")
     arguments = parser.parse_args()
     manifest = load_manifest(arguments.manifest)

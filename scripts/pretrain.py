@@ -1,6 +1,5 @@
 """Train the weights of one model on the release's PRETRAIN pool, by the function that its config names."""
 
-import argparse
 import logging
 from pathlib import Path
 
@@ -8,13 +7,13 @@ import numpy as np
 from safetensors.numpy import save
 
 from emma.backbones.load import load_function, load_model_config
-from emma.files import InputError, atomic, run_script
+from emma.files import InputError, OneLineParser, atomic, run_script
 from emma.scenes import iterate_scenes
 
 
 def main() -> None:
     """Read the pools, without their labels, train, and write safetensors."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = OneLineParser(description=__doc__)
     parser.add_argument("--model-config", type=Path, required=True, help="config/models/NAME.yaml")
     parser.add_argument("--pools", type=Path, nargs="+", required=True, help="scene files TASK/PRETRAIN.parquet")
     parser.add_argument("--seed", type=int, required=True, help="the run's seed")

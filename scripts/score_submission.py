@@ -5,7 +5,7 @@ import json
 import sys
 from pathlib import Path
 
-from emma.files import InputError, run_script, write_json
+from emma.files import InputError, OneLineParser, run_script, write_json
 from emma.protocols import board_protocols
 from emma.release import load_manifest, read_assigned
 from emma.scoring import write_replicates
@@ -17,7 +17,7 @@ from emma.tasks import Split
 def main() -> None:
     """Check everything, then write predictions with frozen targets, metrics, replicates and the run record."""
     without_pandas()
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = OneLineParser(description=__doc__)
     parser.add_argument("bundle", type=Path, help="folder with submission.yaml and predictions/")
     parser.add_argument("--results", type=Path, default=Path("results"), help="finished results of the release")
     parser.add_argument("--eval-split", type=Split, default=Split.DEV, help="DEV (default) or HOLDOUT")

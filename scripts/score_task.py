@@ -1,10 +1,10 @@
 """Score the folds of one model and task: one metrics file a fold, and the bootstrap replicates of all."""
 
-import argparse
 from pathlib import Path
 
-from emma.files import run_script, write_json
+from emma.files import InputError, OneLineParser, run_script, write_json
 from emma.folds import read_fitted
+from emma.protocols import InDistribution, place_of
 from emma.release import load_manifest
 from emma.scoring import fold_metrics, score_task, write_replicates
 from emma.tables import without_pandas
@@ -14,7 +14,7 @@ from emma.tasks import TaskID
 def main() -> None:
     """Read every fold's predictions, score them, write the metrics."""
     without_pandas()
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = OneLineParser(description=__doc__)
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
     parser.add_argument("--model", required=True, help="the model's name")
     parser.add_argument("--task", required=True, help="a task of the release")
@@ -29,13 +29,16 @@ def main() -> None:
     folds: dict[str, dict[str, tuple]] = {}
     provenance = {}
     for path in arguments.predictions:
-        protocol, value = path.parts[-3:-1]
+        protocol, value = place_of(path)
         predictions, undefined, provenance[protocol, value] = read_fitted(path, manifest.data_release_hash)
         folds.setdefault(protocol, {})[value] = (predictions, undefined)
-    only = {path.parts[-3] for path in arguments.metrics}
+    wanted = {path: place_of(path) for path in arguments.metrics}
+    for place in (*wanted.values(), (InDistribution.name, "all")):
+        if place not in provenance:
+            raise InputError(f"predictions: no {' '.join(place)}, expected among them")
+    only = {protocol for protocol, _ in wanted.values()}
     results, replicates = score_task(spec, task, folds, manifest.bootstrap, arguments.seed, only=only)
-    for path in arguments.metrics:
-        protocol, value = path.parts[-3:-1]
+    for path, (protocol, value) in wanted.items():
         record = fold_metrics(
             arguments.model, task, protocol, value, results[protocol][value], manifest, arguments.seed
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from emma.files import run_script
+from emma.files import OneLineParser, run_script
 from emma.tables import without_pandas
 from emma.verify import CHECKS, Check, Outcome, Results, verify
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def main() -> None:
     """Run the checks, print one line each and a verdict."""
     without_pandas()
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = OneLineParser(description=__doc__)
     parser.add_argument("results", type=Path, help="results/, the folder of another release, or a release archive")
     parser.add_argument(
         "--project", type=Path, help="project whose config made them (default: this one, or the archive)"

@@ -1,11 +1,10 @@
 """Write the JSON Schemas of the configuration files from the records that validate them."""
 
-import argparse
 from pathlib import Path
 
 from emma.backbones.load import ModelConfig
 from emma.config import ProjectConfig
-from emma.files import run_script, write_json
+from emma.files import OneLineParser, run_script, write_json
 from emma.release import ReleaseConfig
 from emma.submission import SubmissionManifest
 
@@ -14,7 +13,7 @@ SCHEMAS = {"config": ProjectConfig, "model": ModelConfig, "release": ReleaseConf
 
 def main() -> None:
     """Write one file a kind."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = OneLineParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("config/schemas"), help="folder (default config/schemas)")
     arguments = parser.parse_args()
     for name, record in SCHEMAS.items():

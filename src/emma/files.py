@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import errno
 import fcntl
@@ -13,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import pydantic
 import yaml
@@ -185,6 +186,14 @@ def parse(model: type[M], value: Any, source: str | Path) -> M:
         message = "unknown key" if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
         more = f" (and {len(others)} more)" if others else ""
         raise InputError(f"{source}: {key}: {message}{more}") from None
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """Parses a program's options; a wrong one is an InputError, so that it too is one line and status 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise InputError with the program's name and what argparse says."""
+        raise InputError(f"{self.prog}: {message}")
 
 
 def run_script(main: Callable[[], None]) -> None:

@@ -113,6 +113,9 @@ def read_fitted(path: str | Path, data_release_hash: str) -> tuple[pa.Table, str
     """
     predictions = read_table(path, PREDICTION_SCHEMA)
     unique_ids(path, predictions["scene_id"])
+    for column, values in (("target", predictions["target"]), ("scores", pc.list_flatten(predictions["scores"]))):
+        if not pc.all(pc.is_finite(values), skip_nulls=False, min_count=0).as_py():
+            raise InputError(f"{path}: {column}: NaN, infinity or null, expected finite numbers")
     metadata = metadata_of(predictions)
     if metadata.get("data_release_hash") != data_release_hash:
         raise InputError(f"{path}: data_release_hash: expected {data_release_hash}, that of the release")

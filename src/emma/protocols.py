@@ -264,6 +264,21 @@ def task_protocols(spec: TaskSpec, stress_regimes: tuple[str, ...] = ()) -> dict
     return protocols
 
 
+def protocol_named(name: str, spec: TaskSpec, stress_regimes: tuple[str, ...] = ()) -> OODProtocol:
+    """One of a task's protocols by its name; InputError for a name that is none of them."""
+    protocols = task_protocols(spec, stress_regimes)
+    if name not in protocols:
+        raise InputError(f"protocol {name}: expected one of {', '.join(protocols)}")
+    return protocols[name]
+
+
+def place_of(path: Path) -> tuple[str, str]:
+    """Protocol and value of a fold's file, as its folders ``PROTOCOL/VALUE`` say; InputError for a shorter path."""
+    if len(path.parts) < 3:
+        raise InputError(f"{path}: expected a file in folders PROTOCOL/VALUE")
+    return path.parts[-3], path.parts[-2]
+
+
 def fold_table(spec: TaskSpec, index: pa.Table, roles: np.ndarray) -> pa.Table:
     """A FOLD_SCHEMA table of index rows, in scene-id order."""
     target = index[spec.label]

@@ -191,11 +191,14 @@ def freeze(
         rfgen_source: digest of the generator's source.
 
     Raises:
-        InputError: an index is broken; a held-out value has no scene in a split, or scenes carry a value or label
-            that the TaskSpec does not declare; the same scene is in two splits.
+        InputError: an index is missing, broken or of a task that the release lacks; a held-out value has no scene in
+            a split, or scenes carry a value or label that the TaskSpec does not declare; the same scene is in two
+            splits.
     """
     splits: dict[TaskID, dict[Split, SplitRecord]] = {}
     for task, paths in index_paths.items():
+        if task not in config.tasks:
+            raise InputError(f"{next(iter(paths.values()))}: release {config.release} has no task {task}")
         indexes = {split: read_index(path) for split, path in paths.items()}
         for split, index in indexes.items():
             _check_declared(paths[split], index, config.tasks[task], task, split)
@@ -203,6 +206,10 @@ def freeze(
         splits[task] = {
             split: SplitRecord(scenes=index.num_rows, index_hash=table_hash(index)) for split, index in indexes.items()
         }
+    for task in config.tasks:
+        for split in (Split.TRAIN, Split.DEV):
+            if split not in splits.get(task, {}):
+                raise InputError(f"indexes: no {task}/{split}.index.parquet, expected every task's TRAIN and DEV")
     return DataReleaseManifest(
         **config.model_dump(), rfgen_version=rfgen_version, rfgen_source_sha256=rfgen_source, splits=splits
     )

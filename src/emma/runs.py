@@ -208,6 +208,9 @@ def stress_report(manifest: DataReleaseManifest, paths: Sequence[Path]) -> dict[
     """
     name, axis = LeaveOneSNRRegimeOut.name, OODAxis.SNR_REGIME.value
     rows: dict[str, dict[str, Any]] = {}
+    for path in paths:
+        if len(path.parts) < 5:
+            raise InputError(f"{path}: expected a file in folders MODEL/TASK/PROTOCOL/VALUE")
     for model in dict.fromkeys(path.parts[-5] for path in paths):
         own = [path for path in paths if path.parts[-5] == model]
         found = read_metrics(own, {"data_release_hash": manifest.data_release_hash})

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from emma.files import InputError
 from emma.manifest import HARNESS_VERSION
 from emma.metrics import METRICS, Metric, UndefinedMetricError
 from emma.protocols import InDistribution, primary_protocol
@@ -91,6 +92,8 @@ def score_predictions(
         record["value"] = metric(preds, wanted)
     except UndefinedMetricError as error:
         return record | {"undefined": str(error)}, None
+    except ValueError as error:
+        raise InputError(f"predictions: {metric_name}: {error}") from None
     sessions = predictions["session"].to_pylist()
     groups = None if None in sessions else sessions
     weights = bootstrap_weights(n, n_resamples=bootstrap.resamples, seed=seed, groups=groups)

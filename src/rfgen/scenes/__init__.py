@@ -29,8 +29,10 @@ def chunk_keys(recipe: Recipe, task: str, split: str) -> list[tuple]:
     """Keys of a task's chunks in a split, in the order that `generate` makes them.
 
     (environment, band, number) for tasks with links, (session, band, number) for E-ID-FP, where a chunk holds every
-    unit, and (regime, band, number) for E-ID-AMC.
+    unit, and (regime, band, number) for E-ID-AMC. ValueError for a task that the recipe lacks.
     """
+    if task not in recipe.tasks:
+        raise ValueError(f"task {task}: expected one of {', '.join(recipe.tasks)}")
     params = recipe.tasks[task]
     numbers = range(counts(params).get(split, 0) // params.chunk)
     if task in WITH_LINKS:
@@ -92,6 +94,8 @@ def _rows(rays: pa.Table | None, **wanted: str) -> pa.Table:
         raise ValueError(f"rays: expected the ray table of {wanted['split']} for {wanted['task']}, got none")
     mask = None
     for column, value in wanted.items():
+        if column not in rays.column_names:
+            raise ValueError(f"rays: no column {column}, expected a table of rays")
         equal = pc.equal(rays.column(column), value)
         mask = equal if mask is None else pc.and_(mask, equal)
     return rays.filter(mask).sort_by("index")
