@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +12,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
-#: Two models that exercise every rule but training, which one test builds on its own.
-MODELS = "models=[prior,dsp]"
+#: Two models: one without weights, one whose weights a rule trains.
+MODELS = "models=[dsp,ssl_conv]"
+#: One model, where a test must run from nothing again.
+ONE_MODEL = "models=[dsp]"
 
 
 @dataclass(frozen=True)
@@ -22,14 +24,17 @@ class Project:
 
     folder: Path
 
+    #: The interpreter that the tests run with.
+    python = sys.executable
+
     @property
     def results(self) -> Path:
         """Folder of the tiny release's results."""
         return self.folder / "results" / "releases" / "tiny"
 
-    def command(self, *arguments: str, models: str = MODELS, cores: int = 2) -> list[str]:
-        """A command line of the workflow on the tiny release."""
-        config = ["--config", "release=tiny", models]
+    def command(self, *arguments: str, models: str = MODELS, cores: int = 2, config: tuple = ()) -> list[str]:
+        """A command line of the workflow on the tiny release; the last of several settings in ``config`` counts."""
+        config = ["--config", "release=tiny", models, *config]
         return [str(SNAKEMAKE), *arguments, "--cores", str(cores), *config]
 
     @staticmethod
@@ -58,6 +63,11 @@ class Project:
             env=self.environment(),
             check=False,
         )
+
+    def complete(self, *arguments: str, **options) -> None:
+        """Run the workflow, which must succeed."""
+        result = self.run(*arguments, **options)
+        assert result.returncode == 0, result.stdout + result.stderr
 
     def jobs(self, *arguments: str, **options) -> dict[str, int]:
         """Jobs that a run would do, by rule, without the targets' own."""
@@ -95,8 +105,15 @@ def copy_project(folder: Path) -> Project:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """The tiny release with two models, run from nothing on two cores; read only."""
     project = copy_project(tmp_path_factory.mktemp("finished"))
-    result = project.run()
-    assert result.returncode == 0, result.stdout + result.stderr
+    project.complete()
+    return project
+
+
+@pytest.fixture(scope="session")
+def one_core(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The tiny release with one model, run from nothing on one core; read only."""
+    project = copy_project(tmp_path_factory.mktemp("one-core"))
+    project.complete(cores=1, models=ONE_MODEL)
     return project
 
 
@@ -110,6 +127,6 @@ def project(finished: Project, tmp_path: Path) -> Iterator[Project]:
 
 
 @pytest.fixture
-def fresh(tmp_path: Path) -> Callable[[str], Project]:
-    """Makes copies of the project in which nothing has run."""
-    return lambda name: copy_project(tmp_path / name)
+def fresh(tmp_path: Path) -> Project:
+    """A copy of the project in which nothing has run."""
+    return copy_project(tmp_path / "fresh")

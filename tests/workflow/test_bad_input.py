@@ -1,5 +1,6 @@
 """Bad input ends with status 2 and one line that names file, key and expectation; nothing is written."""
 
+import hashlib
 import shutil
 
 import pyarrow as pa
@@ -9,9 +10,9 @@ import pytest
 SNAKEMAKE_SAYS = ("Using workflow specific profile", "Config file ")
 
 
-def refused(project, *arguments: str) -> str:
+def refused(project, **options) -> str:
     """Plan a run, which must be refused, and return the line that says why."""
-    result = project.run("--dry-run", *arguments)
+    result = project.run("--dry-run", **options)
     assert result.returncode == 2, result.stdout + result.stderr
     lines = [line for line in (result.stdout + result.stderr).splitlines() if not line.startswith(SNAKEMAKE_SAYS)]
     assert len(lines) == 1, lines
@@ -40,6 +41,31 @@ def empty(finished, tmp_path_factory):
 CONFIGS = {
     "unknown key": ("config/config.yaml", "seed: 0", "seed: 0\nsede: 1", ("config.yaml", "sede", "unknown key")),
     "wrong type": ("config/config.yaml", "seed: 0", "seed: zero", ("config.yaml", "seed", "integer")),
+    "a truth value for a number": ("config/config.yaml", "seed: 0", "seed: true", ("config.yaml", "seed", "integer")),
+    "a number in quotes": (
+        "config/models/dsp.yaml",
+        "name: dsp",
+        'name: dsp\nbatch_size: "64"',
+        ("dsp.yaml", "batch_size", "integer"),
+    ),
+    "a regime without scenes": (
+        "config/releases/tiny.yaml",
+        "E-ID-DRONE: [low, mid, high]",
+        "E-ID-DRONE: [low, mid, clean]",
+        ("tiny.yaml", "stress_regimes.E-ID-DRONE", "clean"),
+    ),
+    "a band without scenes": (
+        "config/releases/tiny.yaml",
+        "layered_band: [2.4GHz, 5.8GHz]",
+        "layered_band: [2.4GHz, 3.5GHz]",
+        ("tiny.yaml", "layered_band", "3.5GHz"),
+    ),
+    "wrong type of a release": (
+        "config/releases/tiny.yaml",
+        "{resamples: 1000,",
+        "{resamples: many,",
+        ("tiny.yaml", "bootstrap.resamples", "integer"),
+    ),
     "key twice": ("config/models/dsp.yaml", "name: dsp", "name: dsp\nname: dsp", ("dsp.yaml", "twice")),
     "unknown key of a model": ("config/models/dsp.yaml", "name: dsp", "name: dsp\nbach: 1", ("dsp.yaml", "bach")),
     "no pretraining": ("config/models/dsp.yaml", "pretraining: {}", "", ("dsp.yaml", "pretraining", "required")),
@@ -99,18 +125,24 @@ def test_a_wrong_configuration_is_refused_before_any_job(empty, case):
     assert all(word in line for word in said), line
 
 
-def test_unknown_names_and_a_missing_seed_are_refused(empty):
-    """Unknown release, unknown model, and HOLDOUT without its seed."""
-    config = empty.folder / "config" / "config.yaml"
-    before = config.read_text()
-    result = empty.run("--dry-run", models="models=[prior,nobody]")
-    assert result.returncode == 2
-    assert "nobody is unknown" in result.stderr
-    try:
-        config.write_text(before.replace("eval_split: DEV", "eval_split: HOLDOUT"))
-        assert "EMMA_HOLDOUT_SEED" in refused(empty)
-    finally:
-        config.write_text(before)
+OPTIONS = {
+    "unknown key": (["sede=1"], ("config.yaml", "sede", "unknown key")),
+    "wrong type": (["seed=zero"], ("config.yaml", "seed", "integer")),
+    "unknown release": (["release=v9"], ("config.yaml", "release", "v9 is unknown", "tiny")),
+    "unknown model": (["models=[dsp,nobody]"], ("config.yaml", "models", "nobody is unknown", "ssl_conv")),
+    "no model": (["models=[]"], ("config.yaml", "models", "at least 1")),
+    "another split": (["eval_split=TRAIN"], ("config.yaml", "eval_split", "HOLDOUT")),
+    "HOLDOUT without its seed": (["eval_split=HOLDOUT"], ("config.yaml", "eval_split", "EMMA_HOLDOUT_SEED")),
+}
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_a_wrong_option_is_refused_before_any_job(empty, case):
+    """The same of what stands on the command line after ``--config``."""
+    options, said = OPTIONS[case]
+    line = refused(empty, config=options)
+    assert all(word in line for word in said), line
+    assert not empty.results.exists()
 
 
 def test_weights_of_another_hash_are_refused(project):
@@ -124,8 +156,24 @@ def test_weights_of_another_hash_are_refused(project):
     out = project.folder / "out" / "e.parquet"
     scenes = project.results / "scenes" / "E-LOC-AOA" / "DEV.parquet"
     line = refused_by(project, "embed", out, "--model-config", config, "--scenes", scenes, "--out", out)
-    assert "w.safetensors" in line
-    assert "weights_sha256" in line
+    assert all(word in line for word in ("w.safetensors", "weights_sha256", "a" * 64)), line
+
+
+def test_pickled_weights_are_refused_under_any_name(project):
+    """A pickle that is called safetensors, with the right hash, is no weights: nothing of it runs."""
+    trap = project.folder / "trapped"
+    pickled = f"cbuiltins\nopen\n(V{trap}\nVw\ntR.".encode()
+    (project.folder / "w.safetensors").write_bytes(pickled)
+    config = project.folder / "config" / "models" / "mine.yaml"
+    config.write_text(
+        "name: mine\nfactory: emma.backbones.conv:ssl_conv\nweights: w.safetensors\n"
+        f"weights_sha256: {hashlib.sha256(pickled).hexdigest()}\npretraining: unknown\n"
+    )
+    out = project.folder / "out" / "e.parquet"
+    scenes = project.results / "scenes" / "E-LOC-AOA" / "DEV.parquet"
+    line = refused_by(project, "embed", out, "--model-config", config, "--scenes", scenes, "--out", out)
+    assert "expected a safetensors file" in line
+    assert not trap.exists()
 
 
 def test_broken_tables_are_refused(project):
@@ -152,20 +200,123 @@ def test_broken_tables_are_refused(project):
     assert "twice" in embedding_line()
 
 
+FOLD = "leave-one-environment-out/E_URBAN"
+
+
+def fit_arguments(project, **changed) -> dict:
+    """Options of a fit that would succeed, with some changed; its outputs are in ``out``."""
+    results = project.results
+    folder, index = results / "splits/E-LOC-AOA" / FOLD, results / "scenes/E-LOC-AOA"
+    options = {
+        "manifest": results / "release/manifest.json",
+        "task": "E-LOC-AOA",
+        "protocol": "leave-one-environment-out",
+        "value": "E_URBAN",
+        "train": folder / "train.parquet",
+        "eval": folder / "eval.parquet",
+        "train_index": index / "TRAIN.index.parquet",
+        "eval_index": index / "DEV.index.parquet",
+        "eval_split": "DEV",
+        "embeddings": results / "embeddings/dsp/E-LOC-AOA.parquet",
+        "readout": project.folder / "out/readout.safetensors",
+        "predictions": project.folder / "out/predictions.parquet",
+    }
+    return options | changed
+
+
+def refused_fit(project, **changed) -> str:
+    """Fit one fold, which must be refused with neither file written, and return the line that says why."""
+    options = fit_arguments(project, **changed)
+    arguments = [part for key, value in options.items() for part in (f"--{key.replace('_', '-')}", value)]
+    line = refused_by(project, "fit_fold", options["predictions"], *arguments)
+    assert not options["readout"].exists()
+    return line
+
+
 def test_a_swapped_split_is_refused(project):
     """Train and eval sides in each other's place never reach a score."""
-    folder = project.results / "splits" / "E-LOC-AOA" / "leave-one-environment-out" / "E_URBAN"
-    train, evaluation = (folder / f"{side}.parquet" for side in ("train", "eval"))
-    swapped = train.read_bytes()
-    train.write_bytes(evaluation.read_bytes())
-    evaluation.write_bytes(swapped)
-    out = project.folder / "out" / "predictions.parquet"
-    index = project.results / "scenes" / "E-LOC-AOA"
-    line = refused_by(
-        project, "fit_fold", out, "--manifest", project.results / "release" / "manifest.json", "--task", "E-LOC-AOA",
-        "--protocol", "leave-one-environment-out", "--value", "E_URBAN", "--train", train, "--eval", evaluation,
-        "--train-index", index / "TRAIN.index.parquet", "--eval-index", index / "DEV.index.parquet",
-        "--eval-split", "DEV", "--embeddings", project.results / "embeddings" / "dsp" / "E-LOC-AOA.parquet",
-        "--readout", out.with_name("readout.safetensors"), "--predictions", out,
-    )  # fmt: skip
+    options = fit_arguments(project)
+    train, evaluation = options["train"], options["eval"]
+    line = refused_fit(project, train=evaluation, eval=train)
     assert "leave-one-environment-out E_URBAN" in line
+
+
+def test_broken_inputs_of_a_fit_are_refused(project):
+    """Truncated tables, repeated scenes, a changed manifest and names that are unknown."""
+    options = fit_arguments(project)
+    for key in ("train", "train_index", "embeddings"):
+        whole = options[key].read_bytes()
+        options[key].write_bytes(whole[: len(whole) // 2])
+        line = refused_fit(project)
+        assert options[key].name in line
+        assert "complete Parquet" in line
+        options[key].write_bytes(whole)
+    table = pq.read_table(options["embeddings"])
+    doubled = project.folder / "doubled.parquet"
+    pq.write_table(pa.concat_tables([table, table.slice(0, 1)]), doubled)
+    assert "stands twice" in refused_fit(project, embeddings=doubled)
+    changed = project.folder / "manifest.json"
+    changed.write_text(options["manifest"].read_text().replace('"seed": 7', '"seed": 8', 1))
+    assert "data_release_hash" in refused_fit(project, manifest=changed)
+    assert "expected one of leave-one-environment-out" in refused_fit(project, protocol="leave-one-planet-out")
+    assert "expected one of E-LOC-AOA" in refused_fit(project, task="E-LOC-MARS")
+    assert "--eval-split" in refused_fit(project, eval_split="TEST")
+
+
+def test_broken_predictions_are_not_scored(project):
+    """Predictions that are truncated, not finite or of a scene twice give no metrics, not even of the other folds."""
+    folds = project.results / "folds/dsp/E-LOC-AOA"
+    names = [FOLD, "leave-one-environment-out/E_RURAL", "in-distribution/all"]
+    path = folds / FOLD / "predictions.parquet"
+    whole, table = path.read_bytes(), pq.read_table(path)
+    column = table.schema.get_field_index("scores")
+    spoilt = pa.array([[float("nan")]] * table.num_rows, pa.list_(pa.float64()))
+    broken = {
+        "complete Parquet": None,
+        "NaN": table.set_column(column, table.schema.field(column), spoilt),
+        "twice": pa.concat_tables([table, table.slice(0, 1)]),
+    }
+    out = project.folder / "out"
+    for said, content in broken.items():
+        if content is None:
+            path.write_bytes(whole[: len(whole) // 2])
+        else:
+            pq.write_table(content, path)
+        line = refused_by(
+            project, "score_task", out, "--manifest", project.results / "release/manifest.json", "--model", "dsp",
+            "--task", "E-LOC-AOA", "--predictions", *(folds / name / "predictions.parquet" for name in names),
+            "--metrics", *(out / name / "metrics.json" for name in names), "--seed", "0",
+            "--replicates", out / "replicates.parquet",
+        )  # fmt: skip
+        assert said in line
+        assert f"{FOLD}/predictions.parquet" in line
+
+
+def test_a_refused_job_stops_the_run_and_leaves_no_output(project):
+    """In the workflow too: a broken table stops the run, the log names it in one line, and no score is written."""
+    embeddings = project.results / "embeddings/dsp/E-LOC-AOA.parquet"
+    whole = embeddings.read_bytes()
+    embeddings.write_bytes(whole[: len(whole) // 2])
+    fold = project.results / "folds/dsp/E-LOC-AOA" / FOLD
+    result = project.run((fold / "predictions.parquet").relative_to(project.folder).as_posix())
+    assert result.returncode == 1
+    log = project.results / "logs/fit/dsp/E-LOC-AOA" / f"{FOLD}.log"
+    (line,) = log.read_text().splitlines()
+    assert embeddings.name in line
+    assert "Traceback" not in result.stdout + result.stderr
+    assert not (fold / "predictions.parquet").exists()
+    assert not list(project.results.rglob(".tmp-*"))
+
+
+def test_names_that_the_generator_does_not_know_are_refused(project):
+    """A split or task that is none, and a table of another kind in the place of rays."""
+    release = "config/releases/tiny.yaml"
+    out = project.folder / "out" / "made.parquet"
+    made = ("--release-config", release, "--out", out)
+    assert "--split" in refused_by(project, "make_channels", out, *made, "--split", "TEST")
+    rays, index = project.results / "channels/DEV.parquet", project.results / "scenes/E-LOC-AOA/DEV.index.parquet"
+    made = (*made, "--index", out.with_name("index.parquet"), "--split", "DEV")
+    line = refused_by(project, "make_scenes", out, *made, "--task", "E-LOC-MARS", "--channels", rays)
+    assert "expected one of E-LOC-AOA" in line
+    line = refused_by(project, "make_scenes", out, *made, "--task", "E-LOC-AOA", "--channels", index)
+    assert "expected a table of rays" in line
