@@ -22,6 +22,8 @@ _HOME = {
     "release": ("DataReleaseManifest",),
     "metrics": ("Metric", "METRICS"),
     "aggregate": ("Aggregator", "OODAvg"),
+    "real.gap": ("SimToRealGap",),
+    "real.adapters": ("RealCaptureAdapter",),
 }
 _MODULE_OF = {name: f"emma.{module}" for module, names in _HOME.items() for name in names}
 
