@@ -19,9 +19,8 @@ def main() -> None:
     arguments = parser.parse_args()
     config = load_model_config(arguments.model_config)
     backbone, provenance = load_backbone(config, trained=arguments.weights)
-    recipe = {"recipe": config.normalise, "batch_size": config.batch_size, "provenance": provenance}
     with threadpool_limits(1):
-        write_embeddings(arguments.out, backbone, arguments.scenes, **recipe)
+        write_embeddings(arguments.out, backbone, arguments.scenes, contract=config, provenance=provenance)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from emma.backbones.base import Backbone
-from emma.backbones.load import normalise
+from emma.backbones.inputs import Contract, pool, prepare
 from emma.files import InputError, atomic
 from emma.scenes import iterate_scenes
 from emma.tables import lists_to_matrix, matrix_to_lists, metadata_of, read_table, rows_of, unique_ids
@@ -26,41 +26,54 @@ EMBEDDING_SCHEMA = pa.schema(
 )
 
 
-def embed_batch(backbone: Backbone, iq: np.ndarray, index: pa.Table, recipe: str, batch_size: int) -> np.ndarray:
+def embed_batch(backbone: Backbone, iq: np.ndarray, index: pa.Table, contract: Contract) -> np.ndarray:
     """Embed scenes of one file chunk.
 
     Args:
         backbone: the model.
         iq: complex64 ``[n, A, T]``.
         index: their index rows, which give sample rate and carrier.
-        recipe: the model's declared normalisation.
-        batch_size: most scenes that the model gets at once.
+        contract: how the scenes reach the model and how its answer is read.
 
     Returns:
         float32 ``[n, D]``.
 
     Raises:
-        InputError: the model fails, or returns another shape, another type, or a value that is not finite.
+        InputError: the scenes do not fit the contract; the model fails, or returns another shape, another type, or a
+            value that is not finite.
     """
     rates = np.asarray(index["sample_rate_hz"])
     carriers = np.asarray(index["center_frequency_hz"])
     out = np.empty((len(iq), backbone.embedding_dim), np.float32)
     for rate, carrier in sorted(set(zip(rates.tolist(), carriers.tolist(), strict=True))):
         alike = np.flatnonzero((rates == rate) & (carriers == carrier))
-        for start in range(0, len(alike), batch_size):
-            rows = alike[start : start + batch_size]
+        for start in range(0, len(alike), contract.batch_size):
+            rows = alike[start : start + contract.batch_size]
             try:
-                values = backbone.embed(normalise(iq[rows], recipe), rate, carrier)
-            except (ValueError, RuntimeError, IndexError) as error:
-                raise InputError(f"model {backbone.name}: embed: {error}") from None
-            expected = (len(rows), backbone.embedding_dim)
-            if getattr(values, "shape", None) != expected or values.dtype != np.float32:
-                found = f"{getattr(values, 'dtype', type(values).__name__)} {getattr(values, 'shape', '')}"
-                raise InputError(f"model {backbone.name}: embed: expected float32 {expected}, found {found}")
-            if not np.isfinite(values).all():
-                raise InputError(f"model {backbone.name}: embed: NaN or infinity, expected finite values")
-            out[rows] = values
+                given, new_rate = prepare(iq[rows], rate, contract)
+            except ValueError as error:
+                raise InputError(f"model {backbone.name}: {error}") from None
+            out[rows] = _embed_checked(backbone, given, new_rate, carrier, contract.pooling)
     return out
+
+
+def _embed_checked(backbone: Backbone, given: np.ndarray, rate: float, carrier: float, pooling: str) -> np.ndarray:
+    try:
+        values = backbone.embed(given, rate, carrier)
+    except Exception as error:  # noqa: BLE001 (a model may raise anything)
+        kind = "" if isinstance(error, ValueError | RuntimeError | IndexError) else f"{type(error).__name__}: "
+        raise InputError(f"model {backbone.name}: embed: {kind}{error}") from None
+    if not isinstance(values, np.ndarray) or values.dtype != np.float32:
+        found = f"{getattr(values, 'dtype', type(values).__name__)} {getattr(values, 'shape', '')}"
+        raise InputError(f"model {backbone.name}: embed: expected a float32 numpy array, found {found}")
+    expected, pooled = (len(given), backbone.embedding_dim), pool(values, pooling)
+    if pooled.shape != expected or (pooling != "none" and values.ndim != 3):
+        wanted = str(expected) if pooling == "none" else f"({expected[0]}, tokens, {expected[1]})"
+        hint = " (pooling reads tokens)" if pooling == "none" and values.ndim == 3 else ""
+        raise InputError(f"model {backbone.name}: embed: expected float32 {wanted}, found float32 {values.shape}{hint}")
+    if not np.isfinite(pooled).all():
+        raise InputError(f"model {backbone.name}: embed: NaN or infinity, expected finite values")
+    return pooled
 
 
 def write_embeddings(
@@ -68,8 +81,7 @@ def write_embeddings(
     backbone: Backbone,
     scene_paths: Sequence[str | Path],
     *,
-    recipe: str,
-    batch_size: int,
+    contract: Contract,
     provenance: Mapping[str, Any],
 ) -> None:
     """Embed the scenes of several files into one Parquet table, one row group a chunk of scenes.
@@ -86,7 +98,7 @@ def write_embeddings(
     with atomic(path) as temporary, pq.ParquetWriter(temporary, schema, compression="none") as writer:
         for scene_path in scene_paths:
             for index, iq in iterate_scenes(scene_path):
-                values = embed_batch(backbone, iq, index, recipe, batch_size)
+                values = embed_batch(backbone, iq, index, contract)
                 columns = [index["scene_id"].combine_chunks(), matrix_to_lists(values)]
                 writer.write_table(pa.table(columns, schema=schema))
                 ids.append(index["scene_id"])

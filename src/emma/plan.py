@@ -15,7 +15,7 @@ from emma.config import check_config
 from emma.files import InputError
 from emma.hashing import canonical_json
 from emma.protocols import InDistribution, board_protocols, task_protocols
-from emma.provenance import code_digest
+from emma.provenance import code_digest, outside_digest
 from emma.release import holdout_seed, load_release_config
 from emma.submission import MANIFEST_NAME, Bundle
 from emma.tasks import Split, TaskID, TaskSpec
@@ -27,7 +27,7 @@ DEFAULT_RELEASE = "v0.1"
 _LIBRARIES = {
     "make_channels": ("numpy", "torch", "sionna-no-rt"),
     "make_scenes": ("numpy", "scipy"),
-    "embed": ("numpy", "torch", "onnxruntime"),
+    "embed": ("numpy", "scipy", "torch", "onnxruntime"),
     "pretrain": ("numpy", "torch"),
     "fit_fold": ("numpy", "scipy"),
     "score_task": ("numpy", "torchmetrics"),
@@ -150,7 +150,9 @@ class Plan:
     def code(self, program: str, *factories: str) -> str:
         """Digest of a program, of the modules that it reaches or loads by name, and of the libraries that count."""
         modules = [factory.partition(":")[0] for factory in factories if factory]
-        return code_digest(self.root / program, modules, _LIBRARIES.get(Path(program).stem, ()))
+        digest = code_digest(self.root / program, modules, _LIBRARIES.get(Path(program).stem, ()))
+        outside = [found for module in modules if (found := outside_digest(self.root, module))]
+        return "-".join([digest, *outside])
 
     def embed_code(self, model: str) -> str:
         """Digest of the embedding program with the model's own module."""

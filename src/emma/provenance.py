@@ -67,6 +67,21 @@ def code_digest(program: str | Path, factories: Sequence[str] = (), libraries: S
     )
 
 
+def outside_digest(root: str | Path, module: str) -> str:
+    """Digest of a module that stands in the project's folder but in none of its packages: all Python files beside it.
+
+    Returns:
+        the digest; an empty text for the project's packages, which ``code_digest`` follows, and for installed ones.
+    """
+    stem = Path(root).joinpath(*module.split("."))
+    if module.partition(".")[0] in _PACKAGES or not (stem.is_dir() or stem.with_suffix(".py").is_file()):
+        return ""
+    folder = stem if stem.is_dir() else stem.parent
+    # A module at the top of the project has the whole project beside it: only itself counts.
+    beside = sorted(folder.glob("*.py")) if folder != Path(root) else [stem.with_suffix(".py")]
+    return content_hash({path.name: sha256(path.read_bytes()) for path in beside})
+
+
 def modules_digest(modules: Sequence[str]) -> str:
     """Digest of the import closure of modules within the project."""
     return content_hash({module: _module_digest(module) for module in closure(modules)})

@@ -121,9 +121,8 @@ class Evaluator:
         with tempfile.TemporaryDirectory() as temporary:
             path = Path(temporary) / "embeddings.parquet"
             scenes = [folder / f"{split.value}.parquet" for split in (Split.TRAIN, self.split)]
-            recipe = {"recipe": config.normalise, "batch_size": config.batch_size}
             with threadpool_limits(1):
-                write_embeddings(path, backbone, scenes, provenance=provenance, **recipe)
+                write_embeddings(path, backbone, scenes, contract=config, provenance=provenance)
             return Embeddings.read(path)
 
     def evaluate(

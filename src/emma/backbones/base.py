@@ -23,12 +23,14 @@ class Backbone(Protocol):
         """Embed scenes.
 
         Args:
-            iq: complex64 ``[B, A, T]``: scenes, antennas, samples.
+            iq: complex64 ``[B, A, T]``: scenes, antennas, samples; float32 where the model's config declares another
+                layout (``emma.backbones.inputs.Contract``).
             sample_rate_hz: samples a second, the same for the batch.
             center_frequency_hz: carrier that the baseband refers to, the same for the batch.
 
         Returns:
-            float32 ``[B, D]``; a scene's row depends on that scene alone.
+            float32 ``[B, D]``, or ``[B, N, D]`` where the config declares a pooling; a scene's row depends on that
+            scene alone.
         """
         ...
 

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from emma.backbones.conv import Encoder, seeded_encoder
-from emma.backbones.load import as_channels, normalise
+from emma.backbones.inputs import as_channels, normalise
 
 _LOG = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from emma.backbones.base import Backbone
-from emma.backbones.load import as_channels
+from emma.backbones.inputs import as_channels
 
 _WIDTHS = (32, 64, 128)
 _KERNEL, _STRIDES = 9, (1, 4, 4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,6 +13,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from emma.backbones.base import Backbone
+from emma.backbones.inputs import Contract, as_channels
 from emma.files import InputError, parse, read_yaml
 from emma.hashing import content_hash, sha256
 from emma.tasks import Strict, TaskID
@@ -38,13 +40,12 @@ class PretrainRule(Strict):
     options: dict[str, int | float | str] = {}  # noqa: RUF012 (pydantic copies defaults)
 
 
-class ModelConfig(Strict):
+class ModelConfig(Contract):
     """The content of ``config/models/NAME.yaml``.
 
     Either ``factory`` ("package.module:function", called with the weights and ``options``) or ``onnx``; weights as
-    safetensors with their SHA-256, or made by ``pretrain``. ``normalise`` is applied to every scene before ``embed``:
-    ``unit_power`` scales the scene, over all antennas, to mean power 1; ``none`` leaves it. ``tasks`` limits a model to
-    some tasks; such a model has no OOD average.
+    safetensors with their SHA-256, or made by ``pretrain``. How scenes reach the model is its Contract. ``tasks``
+    limits a model to some tasks; such a model has no OOD average. ``licence`` is the weights' own (SPDX).
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
@@ -55,11 +56,10 @@ class ModelConfig(Strict):
     weights_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
     pretrain: PretrainRule | None = None
     options: dict[str, int | float | str | bool] = {}  # noqa: RUF012
-    normalise: Literal["unit_power", "none"] = "unit_power"
-    batch_size: Annotated[int, Field(ge=1, le=4096)] = 64
     device: Literal["cpu", "cuda"] = "cpu"
     tasks: tuple[TaskID, ...] = tuple(TaskID)
     pretraining: Pretraining | Literal["unknown"]
+    licence: Annotated[str, Field(min_length=1, max_length=200)] | None = None
 
     @model_validator(mode="after")
     def _one_source(self) -> ModelConfig:
@@ -72,8 +72,8 @@ class ModelConfig(Strict):
             raise ValueError("weights_sha256: expected with weights or onnx, and only then")
         if pinned is not None and Path(pinned).suffix != (".safetensors" if self.onnx is None else ".onnx"):
             raise ValueError("weights: expected a .safetensors file (or onnx: a .onnx file); pickles are refused")
-        if self.onnx is not None and self.device != "cpu":
-            raise ValueError("device: expected cpu with onnx")
+        if self.onnx is not None and self.layout == "complex":
+            raise ValueError("layout: expected channels, stacked or interleaved with onnx")
         if pinned is not None and (Path(pinned).is_absolute() or ".." in Path(pinned).parts):
             raise ValueError("weights: expected a path inside the project")
         if self.pretrain is not None and self.weights is not None:
@@ -117,9 +117,12 @@ def _read_pinned(path: str | Path, expected_sha256: str | None) -> bytes:
     return data
 
 
-def load_function(reference: str, field: str) -> Any:
-    """Import ``package.module:function``; InputError names ``field`` where that fails."""
+def load_function(reference: str, field: str, root: str | Path = ".") -> Any:
+    """Import ``package.module:function``, installed or in the project's folder; InputError names ``field``."""
     module, _, name = reference.partition(":")
+    # Last, so that a folder of the project hides no installed module.
+    if (folder := str(Path(root).resolve())) not in sys.path:
+        sys.path.append(folder)
     try:
         return getattr(importlib.import_module(module), name)
     except Exception as error:  # noqa: BLE001 (a module that is loaded by name may raise anything)
@@ -142,7 +145,8 @@ def load_backbone(
     weights, digest = None, None
     if config.onnx is not None:
         data = _read_pinned(Path(root) / config.onnx, config.weights_sha256)
-        backbone, digest = OnnxBackbone(config.name, data, config.onnx), config.weights_sha256
+        backbone = OnnxBackbone(config.name, data, config.onnx, config.device)
+        digest = config.weights_sha256
     else:
         if config.weights is not None:
             weights, digest = load_weights(Path(root) / config.weights, config.weights_sha256)
@@ -150,7 +154,7 @@ def load_backbone(
             if trained is None:
                 raise InputError(f"model {config.name}: pretrain: expected the weights that the rule makes")
             weights, digest = load_weights(trained)
-        backbone = _call_factory(config, weights)
+        backbone = _call_factory(config, weights, root)
     provenance = {
         "name": config.name,
         "config_sha256": content_hash(config.model_dump(mode="json")),
@@ -160,8 +164,13 @@ def load_backbone(
     return backbone, provenance
 
 
-def _call_factory(config: ModelConfig, weights: Mapping[str, np.ndarray] | None) -> Backbone:
-    factory = load_function(config.factory, f"model {config.name}: factory")
+def _call_factory(config: ModelConfig, weights: Mapping[str, np.ndarray] | None, root: str | Path) -> Backbone:
+    if config.device == "cuda":
+        import torch
+
+        if not torch.cuda.is_available():
+            raise InputError(f"model {config.name}: device: torch has no cuda here, expected cpu")
+    factory = load_function(config.factory, f"model {config.name}: factory", root)
     options = dict(config.options) | ({"device": config.device} if config.device != "cpu" else {})
     try:
         backbone = factory(weights, **options)
@@ -177,46 +186,39 @@ def _call_factory(config: ModelConfig, weights: Mapping[str, np.ndarray] | None)
 class OnnxBackbone:
     """A backbone in an ONNX file.
 
-    Its one input is float32 ``[batch, 2 antennas, samples]``, channels I and Q of each antenna in turn; its one output
-    is float32 ``[batch, D]`` with D fixed in the file. Weights are in the file itself, never beside it.
+    Its one input is float32 of rank three, ``[batch, 2 antennas, samples]`` with I and Q of each antenna in turn unless
+    the config declares another layout; its one output is float32 ``[batch, D]``, or ``[batch, tokens, D]`` with a
+    pooling, D fixed in the file. Weights are in the file itself, never beside it.
     """
 
-    def __init__(self, name: str, data: bytes, path: str) -> None:
+    def __init__(self, name: str, data: bytes, path: str, device: str = "cpu") -> None:
         import onnxruntime
 
+        provider = "CUDAExecutionProvider" if device == "cuda" else "CPUExecutionProvider"
+        if provider not in onnxruntime.get_available_providers():
+            raise InputError(f"model {name}: device: onnxruntime has no {device} here, expected cpu")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         # Weights in files beside the graph would escape its SHA-256: there is no folder to read them from.
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", os.devnull)
         try:
-            self._session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+            self._session = onnxruntime.InferenceSession(data, options, providers=[provider])
         except Exception as error:  # noqa: BLE001 (onnxruntime raises its own types from C++)
             raise InputError(f"{path}: expected an ONNX file ({' '.join(str(error).split())[:200]})") from None
         inputs, outputs = self._session.get_inputs(), self._session.get_outputs()
-        width = outputs[0].shape[-1] if len(outputs) == 1 else None
-        if len(inputs) != 1 or len(inputs[0].shape) != 3 or not isinstance(width, int):
-            raise InputError(f"{path}: expected one input [batch, 2 antennas, samples], one output [batch, D fixed]")
-        self.name, self.embedding_dim, self._input = name, width, inputs[0].name
+        shape = outputs[0].shape if len(outputs) == 1 else [None]
+        if len(inputs) != 1 or len(inputs[0].shape) != 3 or len(shape) not in {2, 3} or not isinstance(shape[-1], int):
+            raise InputError(
+                f"{path}: expected one input [batch, 2 antennas, samples], one output [batch, D] or [batch, tokens, D] "
+                "with D fixed"
+            )
+        self.name, self.embedding_dim, self._input = name, shape[-1], inputs[0].name
 
     def embed(self, iq: np.ndarray, sample_rate_hz: float, center_frequency_hz: float) -> np.ndarray:
-        """Run the graph on float32 pairs; ValueError where it does not take them."""
+        """Run the graph; complex scenes as channels. ValueError where it does not take them."""
         del sample_rate_hz, center_frequency_hz
+        given = as_channels(iq) if np.iscomplexobj(iq) else iq
         try:
-            return self._session.run(None, {self._input: as_channels(iq)})[0]
+            return self._session.run(None, {self._input: given})[0]
         except Exception as error:  # noqa: BLE001 (onnxruntime raises its own types from C++)
             raise ValueError(" ".join(str(error).split())[:200]) from None
-
-
-def as_channels(iq: np.ndarray) -> np.ndarray:
-    """Complex64 ``[B, A, T]`` as float32 ``[B, 2A, T]``: I and Q of each antenna in turn."""
-    batch, antennas, samples = iq.shape
-    pairs = np.ascontiguousarray(iq).view(np.float32).reshape(batch, antennas, samples, 2)
-    return np.ascontiguousarray(pairs.transpose(0, 1, 3, 2)).reshape(batch, 2 * antennas, samples)
-
-
-def normalise(iq: np.ndarray, recipe: str) -> np.ndarray:
-    """Scale scenes complex64 ``[B, A, T]`` by a declared recipe; a silent scene stays zero."""
-    if recipe == "none":
-        return iq
-    power = np.mean(iq.real.astype(np.float64) ** 2 + iq.imag.astype(np.float64) ** 2, axis=(1, 2), keepdims=True)
-    return (iq * np.divide(1.0, np.sqrt(power), out=np.zeros_like(power), where=power > 0)).astype(np.complex64)

@@ -91,7 +91,7 @@ class Reembedded(Check):
                     weights = results.path("weights", f"{model}.safetensors")
                     backbone, _ = load_backbone(config, results.project, weights if weights.is_file() else None)
                     index, iq = next(iterate_scenes(scenes))
-                    wanted = embed_batch(backbone, iq, index, config.normalise, config.batch_size)
+                    wanted = embed_batch(backbone, iq, index, config)
                     found = results.embeddings(model, task).of(index["scene_id"])
                     if found.shape != wanted.shape:
                         self.fault(path, f"expected width {wanted.shape[1]}, found {found.shape[1]}")

@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from emma.backbones.classical import arrays, channels, modulation, waveforms
-from emma.backbones.load import load_backbone, load_model_config, normalise
+from emma.backbones.inputs import normalise
+from emma.backbones.load import load_backbone, load_model_config
 from emma.tasks import TaskID
 from rfgen import arrays as truth
 from rfgen.recipe import Recipe

@@ -4,6 +4,7 @@ import hashlib
 import json
 import pickle
 import struct
+import sys
 
 import numpy as np
 import onnx
@@ -17,14 +18,13 @@ from safetensors.numpy import save
 
 from emma.backbones.base import Backbone, prior
 from emma.backbones.dsp import build
+from emma.backbones.inputs import Contract, as_channels, normalise
 from emma.backbones.load import (
     ModelConfig,
     OnnxBackbone,
-    as_channels,
     load_backbone,
     load_model_config,
     load_weights,
-    normalise,
 )
 from emma.embeddings import embed_batch
 from emma.files import InputError, parse
@@ -60,7 +60,23 @@ PRIOR = BASE | {"factory": "emma.backbones.base:prior"}
         ({"weights": "/w.safetensors", "weights_sha256": "0" * 64}, "a path inside the project"),
         ({"factory": None, "onnx": "m.bin", "weights_sha256": "0" * 64}, "a .onnx file"),
         ({"factory": None, "onnx": "m.onnx", "weights_sha256": "0" * 64, "options": {"a": 1}}, "holds its own weights"),
-        ({"factory": None, "onnx": "m.onnx", "weights_sha256": "0" * 64, "device": "cuda"}, "device: expected cpu"),
+        (
+            {"factory": None, "onnx": "m.onnx", "weights_sha256": "0" * 64, "layout": "complex"},
+            "layout: expected channels, stacked or interleaved",
+        ),
+        ({"antennas": 0}, "antennas"),
+        ({"antennas": "all"}, "antennas"),
+        ({"antennas": "2"}, "antennas"),
+        ({"missing_antennas": "zeros"}, "missing_antennas: expected with a number of antennas"),
+        ({"samples": -1}, "samples"),
+        ({"fit": "pad"}, "fit: expected with a number of samples"),
+        ({"fit": "stretch", "samples": 8}, "fit"),
+        ({"sample_rate_hz": 0.0}, "sample_rate_hz"),
+        ({"layout": "planar"}, "layout"),
+        ({"gain_db": 1000.0}, "gain_db"),
+        ({"pooling": "sum"}, "pooling"),
+        ({"device": "tpu"}, "device"),
+        ({"resample": True}, "resample: unknown key"),
         ({"factory": "os.system"}, "factory"),
         ({"batch_size": 0}, "batch_size"),
         ({"batch_size": "64"}, "batch_size: Input should be a valid integer"),
@@ -204,6 +220,42 @@ def test_an_onnx_file_of_another_shape_is_refused(model):
         OnnxBackbone("m", graph(**model).SerializeToString(), "m.onnx")
 
 
+def test_an_onnx_file_may_return_tokens(tmp_path):
+    node = helper.make_node("Transpose", ["x"], ["y"], perm=[0, 2, 1])
+    given = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["B", *shape]) for name, shape in TOKENS.items()]
+    made = helper.make_graph([node], "g", given[:1], given[1:])
+    data = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    (tmp_path / "m.onnx").write_bytes(data)
+    config = ModelConfig(**BASE, onnx="m.onnx", weights_sha256=sha(data), layout="stacked", pooling="max")
+    iq, index = scenes(5, 1, 16), pa.table({"sample_rate_hz": [2e7] * 5, "center_frequency_hz": [1e9] * 5})
+    found = embed_batch(load_backbone(config, tmp_path)[0], iq, index, config)
+    unit = normalise(iq, "unit_power")
+    np.testing.assert_array_equal(found, np.stack([unit.real.max(axis=(1, 2)), unit.imag.max(axis=(1, 2))], axis=1))
+
+
+TOKENS = {"x": (2, "T"), "y": ("T", 2)}
+
+
+def test_a_device_that_is_not_there_is_one_line(tmp_path, monkeypatch):
+    data = graph().SerializeToString()
+    (tmp_path / "m.onnx").write_bytes(data)
+    monkeypatch.setattr("onnxruntime.get_available_providers", lambda: ["CPUExecutionProvider"])
+    with pytest.raises(InputError, match="model m: device: onnxruntime has no cuda here, expected cpu"):
+        load_backbone(ModelConfig(**BASE, onnx="m.onnx", weights_sha256=sha(data), device="cuda"), tmp_path)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(InputError, match="model m: device: torch has no cuda here, expected cpu"):
+        load_backbone(ModelConfig(**PRIOR, device="cuda"))
+
+
+def test_a_factory_may_stand_in_the_projects_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.path", [*sys.path])
+    (tmp_path / "my_models").mkdir()
+    (tmp_path / "my_models" / "net.py").write_text("from emma.backbones.base import prior as build\n")
+    config = ModelConfig(**BASE, factory="my_models.net:build")
+    assert load_backbone(config, tmp_path)[0].embedding_dim == 0
+    assert sys.path[-1] == str(tmp_path)
+
+
 @pytest.mark.parametrize("data", [b"", b"junk", pickle.dumps({"a": 1}), graph().SerializeToString()[:-40]])
 def test_what_is_no_onnx_file_is_refused(data):
     with pytest.raises(InputError, match=r"m\.onnx: expected an ONNX file"):
@@ -296,4 +348,4 @@ def test_dsp_sees_a_wave_turn_around_the_array():
 def test_a_length_that_dsp_cannot_take_is_one_line():
     index = pa.table({"sample_rate_hz": [2e7, 2e7], "center_frequency_hz": [1e9, 1e9]})
     with pytest.raises(InputError, match="model dsp: embed: "):
-        embed_batch(build(), scenes(2, 1, 100), index, "unit_power", 8)
+        embed_batch(build(), scenes(2, 1, 100), index, Contract(batch_size=8))

@@ -7,7 +7,8 @@ from safetensors.numpy import save
 
 from emma.backbones.contrastive import _nt_xent, _view, train
 from emma.backbones.conv import random_conv, seeded_encoder, ssl_conv
-from emma.backbones.load import ModelConfig, as_channels, load_backbone
+from emma.backbones.inputs import as_channels
+from emma.backbones.load import ModelConfig, load_backbone
 from emma.files import InputError
 from emma.hashing import sha256
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from emma.backbones.inputs import Contract
 from emma.embeddings import EMBEDDING_SCHEMA, Embeddings, embed_batch, write_embeddings
 from emma.files import InputError
 from emma.scenes import iterate_scenes, write_scenes
@@ -41,7 +42,8 @@ def scenes(tmp_path, scene_columns):
 
 
 def write(path, backbone, *scene_paths, recipe="none", batch_size=3):
-    write_embeddings(path, backbone, scene_paths, recipe=recipe, batch_size=batch_size, provenance={"name": "seen"})
+    contract = Contract(normalise=recipe, batch_size=batch_size)
+    write_embeddings(path, backbone, scene_paths, contract=contract, provenance={"name": "seen"})
 
 
 def test_every_scene_gets_its_own_embedding(scenes, tmp_path):
@@ -61,7 +63,7 @@ def test_a_backbone_sees_batches_of_one_carrier_and_rate_and_no_label(scenes):
     path, iq = scenes
     backbone = Seen()
     for index, chunk in iterate_scenes(path):
-        embed_batch(backbone, chunk, index, "none", 2)
+        embed_batch(backbone, chunk, index, Contract(normalise="none", batch_size=2))
     assert max(len(batch) for batch, _, _ in backbone.calls) == 2
     assert sum(len(batch) for batch, _, _ in backbone.calls) == len(iq)
     assert {(rate, carrier) for _, rate, carrier in backbone.calls} == {
@@ -78,7 +80,7 @@ def test_unit_power_takes_the_gain_away(scenes):
     path, _ = scenes
     backbone = Seen()
     for index, chunk in iterate_scenes(path):
-        embed_batch(backbone, chunk * np.float32(1e-18), index, "unit_power", 5)
+        embed_batch(backbone, chunk * np.float32(1e-18), index, Contract(batch_size=5))
     power = np.concatenate([(np.abs(batch) ** 2).mean(axis=(1, 2)) for batch, _, _ in backbone.calls])
     np.testing.assert_allclose(power, 1.0, rtol=1e-5)
 

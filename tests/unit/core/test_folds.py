@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from emma.backbones.inputs import Contract
 from emma.embeddings import Embeddings, write_embeddings
 from emma.files import InputError
 from emma.folds import PREDICTION_SCHEMA, FittedFold, fit_fold, read_fitted, write_fitted
@@ -26,7 +27,7 @@ def embeddings(world, toy, tmp_path_factory):
     for task in TaskID:
         path = tmp_path_factory.mktemp("embeddings") / "e.parquet"
         scenes = world.scenes(task)
-        write_embeddings(path, toy, scenes, recipe="unit_power", batch_size=16, provenance=PROVENANCE)
+        write_embeddings(path, toy, scenes, contract=Contract(batch_size=16), provenance=PROVENANCE)
         found[task] = Embeddings.read(path)
     return found
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from emma import provenance
-from emma.provenance import closure, code_digest, modules_digest
+from emma.provenance import closure, code_digest, modules_digest, outside_digest
 
 ROOT = Path(__file__).parents[3]
 
@@ -61,3 +61,23 @@ def test_modules_digest_changes_with_any_module_below(monkeypatch):
     for module in ("emma.folds", "emma.files", "emma"):
         monkeypatch.setattr(provenance, "_module_digest", lambda m, at=module: "x" if m == at else plain(m))
         assert modules_digest(["emma.folds"]) != first
+
+
+def test_a_module_of_the_users_own_folder_is_digested_with_what_stands_beside_it(tmp_path):
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "net.py").write_text("x = 1\n")
+    first = outside_digest(tmp_path, "mine.net")
+    assert len(first) == 64
+    assert [outside_digest(tmp_path, name) for name in ("numpy.linalg", "emma.files", "mine.none")] == ["", "", ""]
+    (folder / "notes.txt").write_text("no code")
+    assert outside_digest(tmp_path, "mine.net") == first
+    (folder / "layers.py").write_text("y = 2\n")
+    second = outside_digest(tmp_path, "mine.net")
+    assert second != first
+    (folder / "net.py").write_text("x = 3\n")
+    assert outside_digest(tmp_path, "mine.net") not in {first, second}
+    (tmp_path / "top.py").write_text("x = 1\n")
+    alone = outside_digest(tmp_path, "top")
+    (tmp_path / "other.py").write_text("x = 1\n")
+    assert outside_digest(tmp_path, "top") == alone

@@ -6,6 +6,7 @@ import numpy as np
 import yaml
 
 from emma.backbones.base import Prior
+from emma.backbones.inputs import Contract
 from emma.backbones.load import load_backbone, load_model_config
 from emma.board import Board, RunRecord
 from emma.embeddings import Embeddings, write_embeddings
@@ -155,7 +156,7 @@ def _score(project, manifest, task, entry, protocols, assigned, seed):
     provenance = load_backbone(stand_in)[1] | {"config_sha256": _config_hash(config), "name": model}
     table = results / "embeddings" / model / f"{task.value}.parquet"
     scenes = [results / "scenes" / task.value / f"{split}.parquet" for split in ("TRAIN", "DEV")]
-    write_embeddings(table, backbone, scenes, recipe="none", batch_size=64, provenance=provenance)
+    write_embeddings(table, backbone, scenes, contract=Contract(normalise="none"), provenance=provenance)
     embeddings, folds, made = Embeddings.read(table), {}, {}
     for name, protocol in protocols.items():
         for value in protocol.eval_values():

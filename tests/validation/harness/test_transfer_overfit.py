@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from emma import EvalRun, SplitNotAvailable, TaskID
-from emma.backbones.load import ModelConfig, Pretraining, as_channels, normalise
+from emma.backbones.inputs import as_channels, normalise
+from emma.backbones.load import ModelConfig, Pretraining
 from emma.folds import FittedFold, fit_fold
 from emma.hashing import sha256
 from emma.metrics import METRICS

@@ -1,0 +1,150 @@
+"""What a model is given, by declared rules: antennas, sample rate, length, level, layout; and how tokens are pooled."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from emma.tasks import Strict
+
+#: Greatest whole number in a ratio of sample rates: the resampling filter has 20 times as many taps.
+_MOST_RATIO = 1000
+
+
+class Contract(Strict):
+    """How scenes reach a model and how its answer is read; the default hands over the scene at unit mean power.
+
+    Rules apply in this order, and each is the identity where it is not declared.
+
+    1. ``antennas``: the first k, or ``any``. A scene of fewer is refused, or filled up last, as ``missing_antennas``
+       says: with ``zeros``, or by ``repeat`` of its antennas in turn.
+    2. ``sample_rate_hz``: resampled to this rate by ``scipy.signal.resample_poly`` (polyphase, Kaiser 5.0, zeros beyond
+       the ends), ``ceil(T * up / down)`` samples; the model is told the new rate.
+    3. ``samples``: the first n, or ``any``. A shorter scene is refused (``fit: crop``), or filled up last: with zeros
+       after its end (``pad``) or by itself again from its start (``tile``).
+    4. ``normalise``: ``unit_power`` (mean power 1 over all samples and antennas of the scene), ``antenna_unit_power``
+       (of each antenna), ``max_abs`` (greatest magnitude of the scene 1), ``none``. Silence stays zero.
+    5. ``gain_db``: 20 log10 of an amplitude factor.
+    6. What was missing is filled up, so that zeros never enter the level.
+    7. ``layout``: ``complex`` complex64 ``[B, A, T]``; or float32 ``channels`` ``[B, 2A, T]`` (I and Q of each antenna
+       in turn), ``stacked`` ``[B, 2A, T]`` (I of all antennas, then Q of all), ``interleaved`` ``[B, A, 2T]`` (I and Q
+       of each sample in turn). Without one, ``complex`` for a factory and ``channels`` for an ONNX file.
+
+    ``pooling`` reads float32 ``[B, N, D]``, a sequence of tokens, as ``[B, D]``: ``mean``, ``first`` (a class token) or
+    ``max``. ``batch_size`` is the most scenes that a call of ``embed`` gets.
+    """
+
+    antennas: Annotated[int, Field(ge=1, le=4096)] | Literal["any"] = "any"
+    missing_antennas: Literal["refuse", "zeros", "repeat"] = "refuse"
+    sample_rate_hz: Annotated[float, Field(gt=0)] | None = None
+    samples: Annotated[int, Field(ge=1, le=1 << 24)] | Literal["any"] = "any"
+    fit: Literal["crop", "pad", "tile"] = "crop"
+    normalise: Literal["unit_power", "antenna_unit_power", "max_abs", "none"] = "unit_power"
+    gain_db: Annotated[float, Field(ge=-200, le=200)] = 0.0
+    layout: Literal["complex", "channels", "stacked", "interleaved"] | None = None
+    pooling: Literal["none", "mean", "first", "max"] = "none"
+    batch_size: Annotated[int, Field(ge=1, le=4096)] = 64
+
+    @model_validator(mode="after")
+    def _rules_have_a_number(self) -> Contract:
+        if self.antennas == "any" and self.missing_antennas != "refuse":
+            raise ValueError("missing_antennas: expected with a number of antennas")
+        if self.samples == "any" and self.fit != "crop":
+            raise ValueError("fit: expected with a number of samples")
+        return self
+
+
+def prepare(iq: np.ndarray, sample_rate_hz: float, contract: Contract) -> tuple[np.ndarray, float]:
+    """Scenes as the contract declares them.
+
+    Args:
+        iq: complex64 ``[B, A, T]``.
+        sample_rate_hz: their sample rate.
+        contract: the model's.
+
+    Returns:
+        the array that ``embed`` gets, and its sample rate.
+
+    Raises:
+        ValueError: too few antennas or samples, or a ratio of rates that whole numbers up to 1000 do not give.
+    """
+    antennas = iq.shape[1] if contract.antennas == "any" else contract.antennas
+    if iq.shape[1] < antennas and contract.missing_antennas == "refuse":
+        raise ValueError(f"antennas: expected {antennas} or more, found {iq.shape[1]} (see missing_antennas)")
+    iq = iq[:, :antennas]
+    if contract.sample_rate_hz is not None:
+        iq, sample_rate_hz = _resample(iq, sample_rate_hz, contract.sample_rate_hz), contract.sample_rate_hz
+    samples = iq.shape[2] if contract.samples == "any" else contract.samples
+    if iq.shape[2] < samples and contract.fit == "crop":
+        raise ValueError(f"samples: expected {samples} or more, found {iq.shape[2]} (see fit)")
+    iq = normalise(iq[:, :, :samples], contract.normalise, contract.gain_db)
+    iq = _fill(iq, 1, antennas, zeros=contract.missing_antennas == "zeros")
+    iq = _fill(iq, 2, samples, zeros=contract.fit == "pad")
+    return lay_out(iq, contract.layout or "complex"), sample_rate_hz
+
+
+def _resample(iq: np.ndarray, rate: float, wanted: float) -> np.ndarray:
+    ratio = Fraction(wanted) / Fraction(rate)
+    if max(ratio.numerator, ratio.denominator) > _MOST_RATIO:
+        raise ValueError(f"sample_rate_hz: {wanted:g} from {rate:g} is no ratio of whole numbers up to {_MOST_RATIO}")
+    if ratio == 1:
+        return iq
+    from scipy.signal import resample_poly
+
+    return resample_poly(iq, ratio.numerator, ratio.denominator, axis=2).astype(np.complex64)
+
+
+def normalise(iq: np.ndarray, recipe: str, gain_db: float = 0.0) -> np.ndarray:
+    """Scale scenes complex64 ``[B, A, T]`` to a level, then by a gain; silence stays zero."""
+    if recipe == "none" and not gain_db:
+        return iq
+    if recipe == "none":
+        level = np.ones((len(iq), 1, 1))
+    elif recipe == "max_abs":
+        level = np.abs(iq.astype(np.complex128)).max(axis=(1, 2), keepdims=True)
+    else:
+        axes = 2 if recipe == "antenna_unit_power" else (1, 2)
+        power = np.mean(iq.real.astype(np.float64) ** 2 + iq.imag.astype(np.float64) ** 2, axis=axes, keepdims=True)
+        level = np.sqrt(power)
+    gain = 10.0 ** (gain_db / 20)
+    return (iq * np.divide(gain, level, out=np.zeros_like(level), where=level > 0)).astype(np.complex64)
+
+
+def _fill(iq: np.ndarray, axis: int, length: int, *, zeros: bool) -> np.ndarray:
+    """Fill an axis up to ``length`` with zeros, or with itself again from its start."""
+    found = iq.shape[axis]
+    if found >= length:
+        return iq
+    if zeros:
+        return np.pad(iq, [(0, length - found if place == axis else 0) for place in range(3)])
+    return np.take(iq, np.arange(length) % found, axis=axis)
+
+
+def lay_out(iq: np.ndarray, layout: str) -> np.ndarray:
+    """Complex64 ``[B, A, T]`` in the layout that a contract names."""
+    if layout == "complex":
+        return iq
+    if layout == "channels":
+        return as_channels(iq)
+    if layout == "stacked":
+        return np.concatenate([iq.real, iq.imag], axis=1)
+    return np.ascontiguousarray(iq).view(np.float32)
+
+
+def as_channels(iq: np.ndarray) -> np.ndarray:
+    """Complex64 ``[B, A, T]`` as float32 ``[B, 2A, T]``: I and Q of each antenna in turn."""
+    batch, antennas, samples = iq.shape
+    pairs = np.ascontiguousarray(iq).view(np.float32).reshape(batch, antennas, samples, 2)
+    return np.ascontiguousarray(pairs.transpose(0, 1, 3, 2)).reshape(batch, 2 * antennas, samples)
+
+
+def pool(values: np.ndarray, pooling: str) -> np.ndarray:
+    """Tokens float32 ``[B, N, D]`` as ``[B, D]``; what is no sequence, and ``none``, comes back as it was."""
+    if pooling == "none" or values.ndim != 3 or not values.shape[1]:
+        return values
+    if pooling == "first":
+        return values[:, 0]
+    return values.max(axis=1) if pooling == "max" else values.mean(axis=1, dtype=np.float64).astype(np.float32)
