@@ -7,6 +7,7 @@ from emma.files import OneLineParser, parse, read_json, run_script, write_json, 
 from emma.leaderboard import board_csv, build_board
 from emma.release import load_manifest
 from emma.scoring import primary_replicates
+from emma.sim_to_real import read_gaps
 from emma.tables import without_pandas
 
 
@@ -18,6 +19,7 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, nargs="+", required=True, help="run records, one a model")
     files = "files MODEL/TASK/score_replicates.parquet"
     parser.add_argument("--replicates", type=Path, nargs="+", required=True, help=files)
+    parser.add_argument("--sim-to-real", type=Path, help="reports/sim_to_real.json, where captures are configured")
     parser.add_argument("--board", type=Path, required=True, help="leaderboard.json")
     parser.add_argument("--schema", type=Path, required=True, help="its JSON Schema")
     parser.add_argument("--csv", type=Path, required=True, help="leaderboard.csv")
@@ -26,7 +28,8 @@ def main() -> None:
     manifest = load_manifest(arguments.manifest)
     runs = {str(path): parse(RunRecord, read_json(path), path) for path in arguments.runs}
     replicates = primary_replicates(manifest, arguments.replicates)
-    board, aggregation = build_board(manifest, runs, replicates)
+    gaps = read_gaps(arguments.sim_to_real, manifest, runs) if arguments.sim_to_real else None
+    board, aggregation = build_board(manifest, runs, replicates, gaps)
     write_json(arguments.aggregation, aggregation)
     write_text(arguments.csv, board_csv(board))
     write_json(arguments.schema, Board.model_json_schema())

@@ -112,6 +112,26 @@ class Sensitivity(Strict):
     fragile: bool | None
 
 
+class TaskGap(Strict):
+    """A task's sim-to-real gap: the mean over its ``sets``, or why there is none."""
+
+    gap_percentage_points: float | None
+    sets: tuple[str, ...]
+    undefined: str | None
+
+
+class SimToReal(Strict):
+    """A model's sim-to-real gap, the mean over the tasks that have one; ``surrogate`` sets are never called real.
+
+    It is ``100 (m_synth - m_real)`` on normalised scores that were not clipped, outside every aggregate.
+    """
+
+    kind: Literal["real", "surrogate"]
+    gap_percentage_points: float | None
+    undefined: str | None
+    tasks: dict[TaskID, TaskGap]
+
+
 class Row(Strict):
     """One model on the board; where a score is undefined, ``rank`` and ``ood_avg`` are null, ``undefined`` says why."""
 
@@ -124,7 +144,7 @@ class Row(Strict):
     separable_from_next: bool | None
     tasks: dict[TaskID, TaskRecord]
     sensitivity: Sensitivity | None
-    sim_to_real: dict[str, Any] | None
+    sim_to_real: SimToReal | None
     run_manifest: RunManifest
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from emma.files import InputError, parse
+from emma.real.settings import CaptureEntry
 from emma.tasks import Strict
 
 
@@ -19,7 +20,18 @@ class ProjectConfig(Strict):
     eval_split: Literal["DEV", "HOLDOUT"]
     models: Annotated[tuple[str, ...], Field(min_length=1)]
     submissions: tuple[str, ...] = ()
+    real_captures: Literal["surrogate", "none"] | tuple[CaptureEntry, ...] = "surrogate"
     floor_events: dict[str, Any] | None = None
+
+    @field_validator("real_captures")
+    @classmethod
+    def _each_once(cls, value: str | tuple[CaptureEntry, ...]) -> str | tuple[CaptureEntry, ...]:
+        names = [] if isinstance(value, str) else [entry.name for entry in value]
+        if not isinstance(value, str) and not names:
+            raise ValueError("expected surrogate, none, or at least one set")
+        if len(set(names)) != len(names):
+            raise ValueError("a set stands twice, expected each once")
+        return value
 
     @field_validator("submissions")
     @classmethod

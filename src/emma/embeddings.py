@@ -15,7 +15,7 @@ from emma.backbones.base import Backbone
 from emma.backbones.inputs import Contract, pool, prepare
 from emma.files import InputError, atomic
 from emma.scenes import iterate_scenes
-from emma.tables import lists_to_matrix, matrix_to_lists, metadata_of, read_table, rows_of, unique_ids
+from emma.tables import lists_to_matrix, matrix_to_lists, metadata_of, read_table, rows_of, unique_ids, write_table
 
 #: One row a scene; the list is the embedding, of the width in the schema metadata.
 EMBEDDING_SCHEMA = pa.schema(
@@ -24,6 +24,10 @@ EMBEDDING_SCHEMA = pa.schema(
         pa.field("embedding", pa.list_(pa.float32()), nullable=False),
     ]
 )
+
+
+class UnsuitedError(InputError):
+    """The model refuses the scenes' shape, such as their number of antennas."""
 
 
 def embed_batch(backbone: Backbone, iq: np.ndarray, index: pa.Table, contract: Contract) -> np.ndarray:
@@ -52,7 +56,7 @@ def embed_batch(backbone: Backbone, iq: np.ndarray, index: pa.Table, contract: C
             try:
                 given, new_rate = prepare(iq[rows], rate, contract)
             except ValueError as error:
-                raise InputError(f"model {backbone.name}: {error}") from None
+                raise UnsuitedError(f"model {backbone.name}: {error}") from None
             out[rows] = _embed_checked(backbone, given, new_rate, carrier, contract.pooling)
     return out
 
@@ -61,8 +65,9 @@ def _embed_checked(backbone: Backbone, given: np.ndarray, rate: float, carrier: 
     try:
         values = backbone.embed(given, rate, carrier)
     except Exception as error:  # noqa: BLE001 (a model may raise anything)
-        kind = "" if isinstance(error, ValueError | RuntimeError | IndexError) else f"{type(error).__name__}: "
-        raise InputError(f"model {backbone.name}: embed: {kind}{error}") from None
+        if isinstance(error, ValueError | RuntimeError | IndexError):
+            raise UnsuitedError(f"model {backbone.name}: embed: {error}") from None
+        raise InputError(f"model {backbone.name}: embed: {type(error).__name__}: {error}") from None
     if not isinstance(values, np.ndarray) or values.dtype != np.float32:
         found = f"{getattr(values, 'dtype', type(values).__name__)} {getattr(values, 'shape', '')}"
         raise InputError(f"model {backbone.name}: embed: expected a float32 numpy array, found {found}")
@@ -105,6 +110,12 @@ def write_embeddings(
         unique_ids(path, pa.chunked_array([chunk for column in ids for chunk in column.chunks], pa.string()))
 
 
+def write_unsuited(path: str | Path, reason: str, provenance: Mapping[str, Any]) -> None:
+    """Write a table without rows that says why the model does not take the scenes."""
+    metadata = {"embedding_dim": "0", "model_provenance": json.dumps(provenance, sort_keys=True), "unsuited": reason}
+    write_table(path, EMBEDDING_SCHEMA.empty_table(), metadata)
+
+
 class Embeddings:
     """A task's embeddings by scene id.
 
@@ -119,6 +130,8 @@ class Embeddings:
         self, ids: pa.ChunkedArray, values: np.ndarray, provenance: dict[str, Any], source: str | Path
     ) -> None:
         self.ids, self.values, self.provenance, self.source = ids, values, provenance, source
+        #: Why the model does not take the scenes, if it does not.
+        self.unsuited: str | None = None
 
     @classmethod
     def read(cls, path: str | Path) -> Embeddings:
@@ -133,7 +146,9 @@ class Embeddings:
         values = lists_to_matrix(table["embedding"], width, path)
         if not np.isfinite(values).all():
             raise InputError(f"{path}: embedding: NaN or infinity, expected finite values")
-        return cls(table["scene_id"], values, provenance, path)
+        made = cls(table["scene_id"], values, provenance, path)
+        made.unsuited = metadata.get("unsuited")
+        return made
 
     def of(self, ids: pa.ChunkedArray) -> np.ndarray:
         """Embeddings ``[len(ids), D]`` of the given scenes, joined by id; InputError names a scene that is missing."""

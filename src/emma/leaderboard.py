@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from emma.aggregate import Entrant, OODAvg, Standing, rank, summarise_task
-from emma.board import Board, Range, Row, RunRecord, Sensitivity
+from emma.board import Board, Range, Row, RunRecord, Sensitivity, SimToReal
 from emma.files import InputError
 from emma.protocols import primary_protocol
 from emma.release import DataReleaseManifest
@@ -60,7 +60,7 @@ def build_board(
     manifest: DataReleaseManifest,
     runs: Mapping[str, RunRecord],
     replicates: Mapping[str, Replicates],
-    sim_to_real: Mapping[str, Any] | None = None,
+    sim_to_real: Mapping[str, SimToReal] | None = None,
 ) -> tuple[Board, dict[str, Any]]:
     """Rank the runs of a release.
 
@@ -114,7 +114,7 @@ def _entrant(aggregator: OODAvg, run: RunRecord, replicates: Replicates) -> Entr
     return Entrant(run.model, scores, {task: replicates.get(task, {}) for task in scores}, run.kind != "reference")
 
 
-def _row(run: RunRecord, standing: Standing, sim_to_real: dict[str, Any] | None) -> Row:
+def _row(run: RunRecord, standing: Standing, sim_to_real: SimToReal | None) -> Row:
     sensitivity = None
     if standing.ood_avg is not None:
         ranges = [

@@ -16,6 +16,7 @@ from emma.files import InputError
 from emma.hashing import canonical_json
 from emma.protocols import InDistribution, board_protocols, task_protocols
 from emma.provenance import code_digest, outside_digest
+from emma.real.settings import DEFAULT_CAPTURES, CaptureEntry, CaptureSet, load_capture_set
 from emma.release import holdout_seed, load_release_config
 from emma.submission import MANIFEST_NAME, Bundle
 from emma.tasks import Split, TaskID, TaskSpec
@@ -32,6 +33,11 @@ _LIBRARIES = {
     "fit_fold": ("numpy", "scipy"),
     "score_task": ("numpy", "torchmetrics"),
     "score_submission": ("numpy", "torchmetrics"),
+    "make_twin": ("numpy",),
+    "make_surrogate": ("numpy", "sigmf"),
+    "convert_captures": ("numpy", "scipy", "sigmf"),
+    "embed_captures": ("numpy", "torch", "onnxruntime"),
+    "score_captures": ("numpy", "scipy"),
 }
 
 
@@ -76,6 +82,7 @@ class Plan:
         for spec in self.release.tasks.values():
             board_protocols(spec)
         self.submissions = self._submissions()
+        self.captures = self._captures()
 
     def _submissions(self) -> dict[str, Bundle]:
         """Submitted bundles by the name of their model."""
@@ -86,6 +93,84 @@ class Plan:
                 raise InputError(f"{folder}: model: {bundle.manifest.model} is another row's name")
             found[bundle.manifest.model] = bundle
         return found
+
+    def _captures(self) -> dict[str, tuple[CaptureEntry, CaptureSet]]:
+        """Entry and declaration of every capture set of a task of the release, by name."""
+        entries = self.config.real_captures
+        if entries == "none":
+            return {}
+        entries = DEFAULT_CAPTURES if entries == "surrogate" else entries
+        return {
+            entry.name: (entry, load_capture_set(self.root, entry)) for entry in entries if entry.task in self.tasks
+        }
+
+    def captures_of(self, model: str) -> list[str]:
+        """Capture sets of the tasks that a model takes."""
+        return [name for name, (entry, _) in self.captures.items() if entry.task.value in self.tasks_of(model)]
+
+    def surrogates(self) -> list[str]:
+        """Capture sets that the workflow writes itself."""
+        return [name for name, (_, declared) in self.captures.items() if declared.surrogate is not None]
+
+    def capture_root(self, name: str) -> str:
+        """The folder of a set's recordings."""
+        return self.captures[name][0].path or f"{self.results}/captures/{name}/recordings"
+
+    def capture_entry(self, name: str) -> str:
+        """A set's entry of ``real_captures`` as JSON."""
+        return canonical_json(self.captures[name][0].model_dump(mode="json")).decode()
+
+    def twin_files(self, name: str, end: str) -> list[str]:
+        """Files of the scenes that a set's readout is fit on and scored on beside the captured ones."""
+        entry, declared = self.captures[name]
+        if declared.twin != "release":
+            return [f"{self.results}/captures/{name}/twin/{split}{end}" for split in ("TRAIN", "DEV")]
+        return [f"{self.results}/scenes/{entry.task}/{split}{end}" for split in ("TRAIN", self.eval_split.value)]
+
+    def embedded_for_captures(self, model: str) -> list[str]:
+        """Scene files of the sets of a model's tasks, and of those sets' own twins."""
+        return [
+            path
+            for name in self.captures_of(model)
+            for path in [f"{self.results}/captures/{name}/scenes.parquet", *self.twin_files(name, ".parquet")]
+            if "/captures/" in path
+        ]
+
+    def scored_for_captures(self, model: str) -> list[str]:
+        """What a model's scores on capture sets are made from, apart from its embeddings of the sets."""
+        own = [
+            f"{self.results}/embeddings/{model}/{self.captures[name][0].task}.parquet"
+            for name in self.captures_of(model)
+            if self.captures[name][1].twin == "release"
+        ]
+        sets = [
+            path
+            for name in self.captures_of(model)
+            for path in (
+                f"{self.results}/captures/{name}/index.parquet",
+                f"{self.results}/captures/{name}/record.json",
+                *self.twin_files(name, ".index.parquet"),
+            )
+        ]
+        return [*own, *sets]
+
+    def capture_files(self, name: str) -> list[str]:
+        """The files that a set is converted from: its folder's, or the recordings that the workflow writes."""
+        entry, declared = self.captures[name]
+        if declared.surrogate is not None:
+            return self.recordings(name)
+        folder = self.root / entry.path
+        return sorted(os.path.relpath(path, self.root) for path in folder.rglob("*") if path.is_file())
+
+    def recordings(self, name: str) -> list[str]:
+        """The files of a surrogate set."""
+        sessions = (self.captures[name][1].surrogate or {}).get("sessions", 0)
+        folder = f"{self.results}/captures/{name}/recordings"
+        return [f"{folder}/session-{i:02d}.sigmf-{part}" for i in range(sessions) for part in ("data", "meta")]
+
+    def capture_text(self, name: str) -> str:
+        """A set's entry and declaration as canonical JSON."""
+        return canonical_json([part.model_dump(mode="json") for part in self.captures[name]]).decode()
 
     @property
     def entrants(self) -> list[str]:
@@ -157,6 +242,10 @@ class Plan:
     def embed_code(self, model: str) -> str:
         """Digest of the embedding program with the model's own module."""
         return self.code("scripts/embed.py", self.models[model].factory or "")
+
+    def embed_captures_code(self, model: str) -> str:
+        """Digest of the program that embeds captured scenes, with the model's own module."""
+        return self.code("scripts/embed_captures.py", self.models[model].factory or "")
 
     def pretrain_code(self, model: str) -> str:
         """Digest of the training program with the function that the model's config names."""

@@ -9,10 +9,15 @@ __all__ = ["__version__", "source_digest"]
 
 
 def source_digest() -> str:
-    """SHA-256 (hex) over rfgen's own Python files, by relative name and content, in name order."""
+    """SHA-256 (hex) over the Python files that can make a release, by relative name and content, in name order.
+
+    `rfgen.captures` is left out: twins and surrogates are no part of a release.
+    """
     root = Path(__file__).parent
     digest = hashlib.sha256()
-    for name in sorted(path.relative_to(root).as_posix() for path in root.rglob("*.py")):
+    for name in sorted(
+        path.relative_to(root).as_posix() for path in root.rglob("*.py") if path.parent.name != "captures"
+    ):
         content = (root / name).read_bytes()
         # Lengths before the bytes: no two trees can run together to the same stream.
         digest.update(f"{len(name)}:{name}:{len(content)}:".encode())

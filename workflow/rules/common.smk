@@ -47,6 +47,7 @@ code = PLAN.code
 wildcard_constraints:
     model="|".join(re.escape(name) for name in PLAN.models),
     task="|".join(PLAN.tasks),
+    captures="|".join(PLAN.captures) or "none",
     split="TRAIN|DEV|HOLDOUT|PRETRAIN",
     protocol="[a-z-]+",
     value="[^/]+",

@@ -34,6 +34,7 @@ rule board:
             for model in PLAN.entrants
             for task in PLAN.tasks_of(model)
         ],
+        sim_to_real=SIM_TO_REAL,
     output:
         board=f"{RESULTS}/leaderboard.json",
         schema=f"{RESULTS}/leaderboard.schema.json",
@@ -45,9 +46,10 @@ rule board:
         "../../envs/emma.yaml"
     params:
         code=code("scripts/build_leaderboard.py"),
+        sim_to_real=f"--sim-to-real {SIM_TO_REAL[0]}" if SIM_TO_REAL else "",
     shell:
         "python scripts/build_leaderboard.py --manifest {input.manifest} --runs {input.runs} --replicates {input.replicates}"
-        " --board {output.board} --schema {output.schema} --csv {output.csv} --aggregation {output.aggregation} 2> {log}"
+        " {params.sim_to_real} --board {output.board} --schema {output.schema} --csv {output.csv} --aggregation {output.aggregation} 2> {log}"
 
 
 rule stress_report:

@@ -109,6 +109,8 @@ class CaptureSet(Strict):
         return self
 
 
+_MODULATIONS = ("OOK", "2FSK", "GFSK", "BPSK", "QPSK", "8PSK", "16QAM", "64QAM", "4PAM", "AM-DSB", "FM")
+
 #: The sets that a run reads where the configuration names none: what the generator writes with another receiver.
 DEFAULT_CAPTURES = tuple(
     CaptureEntry(name=f"surrogate_{short}", adapter="sigmf", task=task, mapping=Labels(classes=classes))
@@ -116,7 +118,7 @@ DEFAULT_CAPTURES = tuple(
         ("aoa", TaskID.E_LOC_AOA, {}),
         ("los", TaskID.E_LOC_LOS, {name: name for name in ("NLOS", "LOS")}),
         ("drone", TaskID.E_ID_DRONE, {name: name for name in ("absent", "present")}),
-        ("amc", TaskID.E_ID_AMC, {}),
+        ("amc", TaskID.E_ID_AMC, {name: name for name in _MODULATIONS}),
     )
 )
 

@@ -82,7 +82,10 @@ class SigmfAdapter(RealCaptureAdapter):
             carriers += [self._carrier(metadata, start)] * len(cut)
         session = self.session(meta, metadata)
         device = str(head["core:hw"]) if "core:hw" in head else None
-        detail = {"recording": meta.stem, "kind": head.get("emma:kind", "real")}
+        kind, wanted = head.get("emma:kind", "real"), "surrogate" if self.entry.path is None else "real"
+        if kind != wanted:
+            raise InputError(f"{meta}: emma:kind: {kind}, expected {wanted}: a surrogate is never called real")
+        detail = {"recording": meta.stem, "kind": kind}
         n = len(labels)
         return Scenes(unit_power(np.concatenate(iq)), labels, [session] * n, carriers, [device] * n, (), [detail] * n)
 

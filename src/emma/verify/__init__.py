@@ -7,6 +7,7 @@ every fault is reported, with its path first.
 from collections.abc import Callable, Iterable
 
 from emma.verify.base import Check, Outcome
+from emma.verify.captures import Captures, SimToRealReport
 from emma.verify.data import Indexes, Inventory, Manifest, Scenes, Weights
 from emma.verify.fits import EmbeddingTables, Guards, Predictions, Readouts, Splits
 from emma.verify.results import Results
@@ -30,6 +31,8 @@ CHECKS: tuple[type[Check], ...] = (
     Runs,
     BoardFiles,
     Stress,
+    Captures,
+    SimToRealReport,
 )
 
 

@@ -11,6 +11,7 @@ from emma.release import load_release_config
 from emma.scenes import INDEX_SCHEMA, iterate_scenes, read_index
 from emma.tasks import Split
 from emma.verify.base import AGGREGATED, Check
+from emma.verify.captures import capture_files
 from emma.verify.results import Results
 
 #: Folders at the top of the results that hold other runs, or nothing that a number rests on.
@@ -33,7 +34,7 @@ def expected_files(results: Results) -> set[str]:
         names |= {f"folds/{model}/{task}/{protocol}/{value}/{file}" for file in files}
         kind = "score" if protocol in results.board_protocols(task) else "stress"
         names.add(f"folds/{model}/{task}/{kind}_replicates.parquet")
-    return names
+    return names | capture_files(results)
 
 
 class Inventory(Check):

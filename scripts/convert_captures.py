@@ -1,0 +1,32 @@
+"""Convert a capture set to canonical scenes, with a record of what was converted."""
+
+import json
+from pathlib import Path
+
+from emma.files import InputError, OneLineParser, parse, run_script
+from emma.real.adapters import adapter
+from emma.real.settings import CaptureEntry, load_capture_set
+from emma.tables import without_pandas
+
+
+def main() -> None:
+    """Read the set by its adapter and write scenes, index and record; all three or none."""
+    without_pandas()
+    parser = OneLineParser(description=__doc__)
+    parser.add_argument("--entry", required=True, help="the set's entry of real_captures, as JSON")
+    parser.add_argument("--root", type=Path, required=True, help="the folder of the set")
+    parser.add_argument("--out", type=Path, required=True, help="Parquet file of scenes with samples")
+    parser.add_argument("--index", type=Path, required=True, help="Parquet file of scenes without samples")
+    parser.add_argument("--record", type=Path, required=True, help="the conversion record, JSON")
+    arguments = parser.parse_args()
+    try:
+        content = json.loads(arguments.entry)
+    except ValueError:
+        raise InputError("--entry: expected an entry of real_captures as JSON") from None
+    entry = parse(CaptureEntry, content, "--entry")
+    declared = load_capture_set(Path(), entry)
+    adapter(arguments.root, entry, declared.scene).convert(arguments.out, arguments.index, arguments.record)
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -1,0 +1,36 @@
+"""Embed the scenes of every capture set, and of its twin, by one frozen backbone."""
+
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from emma.backbones.load import load_backbone, load_model_config
+from emma.embeddings import UnsuitedError, write_embeddings, write_unsuited
+from emma.files import InputError, OneLineParser, run_script
+
+
+def main() -> None:
+    """Write one table a set; where the model does not take the scenes' shape, one that says so."""
+    parser = OneLineParser(description=__doc__)
+    parser.add_argument("--model-config", type=Path, required=True, help="config/models/NAME.yaml")
+    parser.add_argument("--weights", type=Path, help="weights that the model's pretrain rule made")
+    parser.add_argument("--scenes", type=Path, nargs="+", required=True, help="scene files in captures/SET/")
+    parser.add_argument(
+        "--out", type=Path, nargs="+", required=True, help="files captures/SET/MODEL/embeddings.parquet"
+    )
+    arguments = parser.parse_args()
+    config = load_model_config(arguments.model_config)
+    backbone, provenance = load_backbone(config, trained=arguments.weights)
+    with threadpool_limits(1):
+        for out in arguments.out:
+            scenes = [path for path in arguments.scenes if out.parents[1] in path.parents]
+            if not scenes:
+                raise InputError(f"{out}: no scene file of its set among --scenes")
+            try:
+                write_embeddings(out, backbone, scenes, contract=config, provenance=provenance)
+            except UnsuitedError as error:
+                write_unsuited(out, str(error), provenance)
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -1,0 +1,63 @@
+"""Score one model on every capture set: readouts fit on the sets' twins, both sides scored, the gap between them."""
+
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from emma.embeddings import Embeddings
+from emma.files import OneLineParser, parse, read_json, read_yaml, run_script, write_json
+from emma.hashing import table_hash
+from emma.real.settings import CaptureSet
+from emma.release import DataReleaseManifest, load_manifest
+from emma.sim_to_real import capture_record, capture_spec, read_sides, score_capture
+from emma.tables import without_pandas, write_table
+from emma.tasks import Split
+
+
+def main() -> None:
+    """Write metrics.json and the predictions of both sides for every set."""
+    without_pandas()
+    parser = OneLineParser(description=__doc__)
+    parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
+    parser.add_argument("--model", required=True, help="the model's name")
+    parser.add_argument("--captures", type=Path, nargs="+", required=True, help="files config/captures/SET.yaml")
+    parser.add_argument("--results", type=Path, required=True, help="the release's results, with its captures/")
+    parser.add_argument("--eval-split", type=Split, required=True, help="DEV or HOLDOUT")
+    parser.add_argument("--seed", type=int, required=True, help="the run's seed, which draws resamples")
+    arguments = parser.parse_args()
+    manifest = load_manifest(arguments.manifest)
+    for path in arguments.captures:
+        declared = parse(CaptureSet, read_yaml(path), path)
+        with threadpool_limits(1):
+            score(manifest, declared, arguments.results, arguments.model, arguments.eval_split, arguments.seed)
+
+
+def score(
+    manifest: DataReleaseManifest, declared: CaptureSet, results: Path, model: str, eval_split: Split, seed: int
+) -> None:
+    """One model on one set."""
+    folder = results / "captures" / declared.name
+    out = folder / model
+    conversion = read_json(folder / "record.json")
+    place = (model, declared, conversion, manifest, eval_split, seed)
+    embeddings = Embeddings.read(out / "embeddings.parquet")
+    if embeddings.unsuited is not None:
+        tables = {"synth": None, "captured": None}
+        record = capture_record(*place, {"undefined": embeddings.unsuited}, embeddings.provenance)
+    else:
+        sides = read_sides(manifest, declared, results, model, eval_split)
+        spec = capture_spec(manifest.spec(declared.task), declared)
+        content, tables = score_capture(spec, declared, manifest, sides, seed)
+        content["hashes"] = {side: table_hash(table) for side, table in tables.items()}
+        record = capture_record(*place, content, embeddings.provenance)
+    for side, table in tables.items():
+        path = out / f"{side}.parquet"
+        if table is None:
+            path.unlink(missing_ok=True)
+        else:
+            write_table(path, table, {"data_release_hash": manifest.data_release_hash})
+    write_json(out / "metrics.json", record)
+
+
+if __name__ == "__main__":
+    run_script(main)

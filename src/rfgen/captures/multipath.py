@@ -1,0 +1,102 @@
+"""Clustered multipath after Saleh and Valenzuela, with angles: a channel model that the releases' scenes do not use."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfgen import arrays
+from rfgen.fields import Model, NonNegative, Positive, Rates, Share
+
+# Rays drawn in a cluster; those later than `_DECAYS` ray decays carry no power.
+_RAYS, _DECAYS = 40, 6.0
+
+
+class Sight(Model):
+    """One state of sight.
+
+    Clusters arrive at `cluster_rate_hz`, `clusters` on average, and decay over `cluster_decay_s` with a shadowing of
+    `cluster_shadow_db`; rays arrive at the first of `ray_rates_hz` with probability `ray_mix`, else at the last, and
+    decay over `ray_decay_s`. Cluster angles spread about the bearing (normal), rays about their cluster (Laplace), both
+    as standard deviations. `k_factor_db` is the mean ratio of the direct path to the rest, null where there is none.
+    """
+
+    clusters: Positive
+    cluster_rate_hz: Positive
+    cluster_decay_s: Positive
+    cluster_shadow_db: NonNegative
+    cluster_spread_deg: NonNegative
+    ray_rates_hz: Rates
+    ray_mix: Share
+    ray_decay_s: Positive
+    ray_spread_deg: NonNegative
+    k_factor_db: float | None
+    k_factor_std_db: NonNegative
+
+
+class Multipath(Model):
+    """The channel in sight and out of it."""
+
+    los: Sight
+    nlos: Sight
+
+
+@dataclass(frozen=True)
+class Paths:
+    """Paths of n links: complex `gain`, `delay_s` and `azimuth_deg`, all `[n, P]`; unit mean power a link."""
+
+    gain: np.ndarray
+    delay_s: np.ndarray
+    azimuth_deg: np.ndarray
+
+    def at(self, positions: np.ndarray) -> np.ndarray:
+        """Gains `[n, elements, P]` at an array's `positions` `[elements, 2]` in wavelengths."""
+        return arrays.response(positions, self.azimuth_deg).transpose(0, 2, 1) * self.gain[:, None]
+
+
+def draw(model: Multipath, los: np.ndarray, bearing_deg: np.ndarray, rng: np.random.Generator) -> Paths:
+    """Paths of links with the states `los` `[n]` and bearings `[n]` in degrees.
+
+    References: A. Saleh and R. Valenzuela, "A Statistical Model for Indoor Multipath Propagation", IEEE JSAC 5, 1987;
+    Q. Spencer et al., "Modeling the Statistical Time and Angle of Arrival Characteristics of an
+    Indoor Multipath Channel", IEEE JSAC 18(3), 2000, equation (8) for the angles of rays.
+    """
+    n = len(los)
+    most = max(_most_clusters(sight) for sight in (model.los, model.nlos))
+    parts = np.zeros((3, n, 1 + most * _RAYS), complex)
+    for sight, chosen in ((model.los, los), (model.nlos, ~los)):
+        made = _sight(sight, bearing_deg[chosen], rng)
+        parts[:, chosen, : made.shape[2]] = made
+    return Paths(parts[0], parts[1].real, parts[2].real)
+
+
+def _most_clusters(sight: Sight) -> int:
+    """A number of clusters that is hardly ever exceeded."""
+    return int(np.ceil(sight.clusters + 4 * np.sqrt(sight.clusters)))
+
+
+def _sight(sight: Sight, bearing_deg: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Gain, delay and azimuth of links in one state, `[3, n, 1 + C R]`; the direct path comes first."""
+    n, most = len(bearing_deg), _most_clusters(sight)
+    number = np.clip(rng.poisson(sight.clusters, n), 1, most)
+    start = rng.exponential(1 / sight.cluster_rate_hz, (n, most)).cumsum(axis=1)
+    start -= start[:, :1]
+    rate = np.where(rng.random((n, most, _RAYS)) < sight.ray_mix, sight.ray_rates_hz[0], sight.ray_rates_hz[-1])
+    ray = (rng.exponential(1.0, (n, most, _RAYS)) / rate).cumsum(axis=2)
+    ray -= ray[..., :1]
+    level = 10 ** (sight.cluster_shadow_db * rng.standard_normal((n, most)) / 10) * np.exp(
+        -start / sight.cluster_decay_s
+    )
+    power = level[..., None] * np.exp(-ray / sight.ray_decay_s)
+    power *= (np.arange(most) < number[:, None])[..., None] & (ray < _DECAYS * sight.ray_decay_s)
+    power = power.reshape(n, -1)
+    power /= power.sum(axis=1, keepdims=True)
+    middle = bearing_deg[:, None] + sight.cluster_spread_deg * rng.standard_normal((n, most))
+    azimuth = middle[..., None] + rng.laplace(0.0, sight.ray_spread_deg / np.sqrt(2), (n, most, _RAYS))
+    fading = rng.standard_normal((n, most * _RAYS, 2)).view(complex)[..., 0] / np.sqrt(2)
+    k = np.zeros(n)
+    if sight.k_factor_db is not None:
+        k = 10 ** ((sight.k_factor_db + sight.k_factor_std_db * rng.standard_normal(n)) / 10)
+    direct = np.sqrt(k / (1 + k)) * np.exp(2j * np.pi * rng.random(n))
+    gain = np.concatenate([direct[:, None], fading * np.sqrt(power / (1 + k)[:, None])], axis=1)
+    delay = np.concatenate([np.zeros((n, 1)), (start[..., None] + ray).reshape(n, -1)], axis=1)
+    return np.stack([gain, delay, np.concatenate([bearing_deg[:, None], azimuth.reshape(n, -1)], axis=1)])
