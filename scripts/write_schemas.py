@@ -5,10 +5,17 @@ from pathlib import Path
 from emma.backbones.load import ModelConfig
 from emma.config import ProjectConfig
 from emma.files import OneLineParser, run_script, write_json
+from emma.real.settings import CaptureSet
 from emma.release import ReleaseConfig
 from emma.submission import SubmissionManifest
 
-SCHEMAS = {"config": ProjectConfig, "model": ModelConfig, "release": ReleaseConfig, "submission": SubmissionManifest}
+SCHEMAS = {
+    "captures": CaptureSet,
+    "config": ProjectConfig,
+    "model": ModelConfig,
+    "release": ReleaseConfig,
+    "submission": SubmissionManifest,
+}
 
 
 def main() -> None:

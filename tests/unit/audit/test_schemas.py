@@ -12,6 +12,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[3]
 FILES = [
     ("config", ROOT / "config/config.yaml"),
+    *(("captures", path) for path in sorted((ROOT / "config/captures").glob("*.yaml"))),
     *(("model", path) for path in sorted((ROOT / "config/models").glob("*.yaml"))),
     *(("release", path) for path in sorted((ROOT / "config/releases").glob("*.yaml"))),
 ]

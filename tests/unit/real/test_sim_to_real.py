@@ -1,0 +1,254 @@
+"""Scores of both sides, the gap between them, and the report."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import yaml
+
+from emma.board import SimToReal
+from emma.embeddings import Embeddings
+from emma.files import InputError, parse
+from emma.real.settings import DEFAULT_CAPTURES, CaptureEntry, CaptureSet, load_capture_set
+from emma.release import DataReleaseManifest, load_release_config
+from emma.scenes import INDEX_SCHEMA
+from emma.sim_to_real import (
+    Side,
+    capture_record,
+    capture_spec,
+    model_gap,
+    report_text,
+    score_capture,
+    sim_to_real_report,
+)
+from emma.tasks import TaskID
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def manifest():
+    config = load_release_config(ROOT / "config/releases/tiny.yaml")
+    return DataReleaseManifest(**config.model_dump(), rfgen_version="0", rfgen_source_sha256="0" * 64, splits={})
+
+
+def declared(name, **changes):
+    path = ROOT / f"config/captures/{name}.yaml"
+    return parse(CaptureSet, yaml.safe_load(path.read_text()) | changes, path)
+
+
+def side(labels, features, name, sessions=None, groups=None):
+    """Scenes with these labels, whose embeddings are the features."""
+    n = len(labels)
+    angle = isinstance(labels[0], float)
+    known = {
+        "scene_id": [f"{name}{i:05d}" for i in range(n)],
+        "iq_sha256": [f"{name}-iq{i}" for i in range(n)],
+        "session": sessions or [None] * n,
+        "snr_db": [0.0] * n,
+        "sample_rate_hz": [1.0] * n,
+        "center_frequency_hz": [1.0] * n,
+        "label_azimuth_deg": labels if angle else [None] * n,
+        "label_class": [None] * n if angle else labels,
+        "detail": [json.dumps({"group": g}) for g in groups] if groups else [None] * n,
+    }
+    columns = [
+        pa.array(known.get(field.name, [None if field.nullable else "x"] * n), field.type) for field in INDEX_SCHEMA
+    ]
+    table = pa.table(columns, schema=INDEX_SCHEMA)
+    return Side(table, Embeddings(table["scene_id"], np.asarray(features, np.float32), {}, name))
+
+
+def two_class(rng, n, name, shift=0.0, **columns):
+    labels = [("NLOS", "LOS")[i % 2] for i in range(n)]
+    sign = np.array([1.0 if label == "LOS" else -1.0 for label in labels])
+    features = np.stack([sign + shift + 0.3 * rng.standard_normal(n), rng.standard_normal(n)], axis=1)
+    return side(labels, features, name, **columns)
+
+
+@pytest.fixture
+def sides():
+    rng = np.random.default_rng(0)
+    sessions = [f"s{i // 10}" for i in range(80)]
+    captured = two_class(
+        rng, 80, "c", 1.3, sessions=sessions, groups=["NLOS" if i % 2 == 0 else "LOS" for i in range(80)]
+    )
+    return two_class(rng, 200, "f"), two_class(rng, 100, "s"), captured
+
+
+def scored(manifest, sides, name="uwb_los", **changes):
+    one = declared(name, apart=["NLOS"], **changes)
+    spec = capture_spec(manifest.spec(TaskID.E_LOC_LOS), one)
+    return score_capture(spec, one, manifest, sides, 0)
+
+
+def test_both_sides_are_scored_and_their_gap_is_in_points(manifest, sides):
+    record, tables = scored(manifest, sides)
+    synth, captured = record["synth"], record["captured"]
+    assert synth["value"] > 0.98
+    # The captured features lie off by 1.3: most out-of-sight scenes are taken for the other class.
+    assert 0.4 < captured["value"] < 0.75
+    assert captured["normalized"] == pytest.approx(2 * (captured["value"] - 0.5))
+    assert record["gap_percentage_points"] == pytest.approx(100 * (synth["normalized"] - captured["normalized"]))
+    assert (synth["n"], synth["sessions"], captured["n"], captured["sessions"]) == (100, None, 80, 8)
+    assert record["apart"]["NLOS"]["n"] == 40
+    assert record["apart"]["NLOS"]["value"] < 0.5
+    assert tables["captured"].num_rows == 80
+
+
+def test_the_captured_interval_draws_sessions_whole(manifest):
+    rng = np.random.default_rng(0)
+    sessions = [f"s{i // 20}" for i in range(80)]
+    captured = two_class(rng, 80, "c", sessions=sessions, groups=["NLOS"] * 80)
+    # Within a session every scene is right or every one wrong.
+    flip = np.repeat([1.0, -1.0, 1.0, -1.0], 20)[:, None]
+    captured.embeddings.values[:] *= np.hstack([flip, np.ones((80, 1))]).astype(np.float32)
+    parts = two_class(rng, 200, "f"), two_class(rng, 80, "s"), captured
+    low, high = scored(manifest, parts)[0]["captured"]["ci95"]
+    assert high - low > 0.7
+
+
+def test_gap_is_not_clipped_below_no_skill(manifest, sides):
+    wrong = dataclasses.replace(sides[2], embeddings=sides[2].embeddings)
+    wrong.embeddings.values[:, 0] = -(wrong.embeddings.values[:, 0] - 1.3)
+    record, _ = scored(manifest, (*sides[:2], wrong))
+    assert record["captured"]["normalized"] < -0.9
+    assert record["gap_percentage_points"] > 150
+
+
+def test_shared_samples_are_refused(manifest, sides):
+    fit, synth, captured = sides
+    column = captured.index.schema.get_field_index("iq_sha256")
+    for other in (0, 1):
+        table = (synth, captured)[other].index
+        hashes = table["iq_sha256"].to_pylist()
+        hashes[3] = fit.index["iq_sha256"][5].as_py()
+        changed = dataclasses.replace(
+            (synth, captured)[other], index=table.set_column(column, table.schema.field(column), pa.array(hashes))
+        )
+        parts = (fit, changed, captured) if other == 0 else (fit, synth, changed)
+        with pytest.raises(InputError, match="share samples"):
+            scored(manifest, parts)
+
+
+def test_angles_are_scored_by_the_declared_anchors(manifest):
+    rng = np.random.default_rng(1)
+
+    def angles(n, name, **columns):
+        degrees = rng.uniform(0, 360, n)
+        radians = np.radians(degrees)
+        return side(degrees.tolist(), np.stack([np.cos(radians), np.sin(radians)], axis=1), name, **columns)
+
+    one = declared("wsr_aoa")
+    spec = capture_spec(manifest.spec(TaskID.E_LOC_AOA), one)
+    parts = angles(200, "f"), angles(50, "s"), angles(40, "c", sessions=["a", "b"] * 20)
+    record, _ = score_capture(spec, one, manifest, parts, 0)
+    assert record["captured"]["value"] < 1.0
+    assert record["captured"]["normalized"] == pytest.approx(1 - record["captured"]["value"] / 90)
+    assert "balanced_accuracy" not in record["captured"]
+
+
+def test_accuracy_has_the_balanced_one_beside_it(manifest):
+    rng = np.random.default_rng(2)
+
+    def keyed(n, name, share, **columns):
+        labels = ["OOK" if i < share * n else "2FSK" for i in range(n)]
+        return side(labels, rng.standard_normal((n, 2)), name, **columns)
+
+    one = declared("rtl433_amc")
+    spec = capture_spec(manifest.spec(TaskID.E_ID_AMC), one)
+    assert spec.classes == ("OOK", "2FSK")
+    assert spec.anchors.minimum == 0.5
+    parts = keyed(400, "f", 0.9), keyed(50, "s", 0.5), keyed(100, "c", 0.8, sessions=["a"] * 50 + ["b"] * 50)
+    record, _ = score_capture(spec, one, manifest, parts, 0)
+    # A head that always says the first class is right four times in five, and no better than chance.
+    assert record["captured"]["value"] == pytest.approx(0.8)
+    assert record["captured"]["balanced_accuracy"] == pytest.approx(0.5)
+
+
+def result(gap, undefined=None):
+    return {"gap_percentage_points": gap, "undefined": undefined}
+
+
+def test_a_model_s_gap_is_the_mean_over_tasks_of_means_over_sets(manifest):
+    names = ("wsr_aoa", "wsr_los", "uwb_los", "mixed_drone")
+    sets = {name: (declared(name), {}) for name in names}
+    found = {"wsr_aoa": result(10.0), "wsr_los": result(40.0), "uwb_los": result(20.0), "mixed_drone": result(500.0)}
+    gap = model_gap(manifest, "real", sets, found)
+    assert gap.gap_percentage_points == pytest.approx((10 + 30) / 2)
+    assert gap.tasks[TaskID.E_LOC_LOS].sets == ("wsr_los", "uwb_los")
+    assert "demonstration" in gap.tasks[TaskID.E_ID_DRONE].undefined
+    assert "same devices" in gap.tasks[TaskID.E_ID_FP].undefined
+    assert "no real set" in gap.tasks[TaskID.E_ID_AMC].undefined
+    part = model_gap(manifest, "real", sets, {"wsr_aoa": result(None, "16 antennas"), "uwb_los": result(20.0)})
+    assert part.gap_percentage_points == 20.0
+    assert part.tasks[TaskID.E_LOC_AOA].undefined == "16 antennas"
+    none = model_gap(manifest, "real", sets, {})
+    assert none.gap_percentage_points is None
+    assert none.undefined == "no task has both sides"
+
+
+def test_surrogates_never_enter_a_real_gap(manifest):
+    sets = {name: (declared(name), {}) for name in ("uwb_los", "surrogate_los", "surrogate_aoa")}
+    found = {"uwb_los": result(20.0), "surrogate_los": result(0.0), "surrogate_aoa": result(0.0)}
+    gap = model_gap(manifest, "real", sets, found)
+    assert gap.gap_percentage_points == 20.0
+    assert gap.tasks[TaskID.E_LOC_AOA].gap_percentage_points is None
+
+
+@pytest.fixture
+def report(manifest, sides):
+    one = declared("uwb_los", apart=["NLOS"])
+    conversion = {"record_sha256": "r" * 64, "adapter": "cir", "scenes": 80, "sessions": 8}
+    content, _ = scored(manifest, sides)
+    content["hashes"] = {}
+
+    def build(**changes):
+        record = capture_record("m", one, conversion, manifest, "DEV", 0, content, {}) | changes
+        return sim_to_real_report(
+            manifest, {"uwb_los": (one, conversion)}, [record], {"m": {TaskID.E_LOC_LOS: 0.7}}, "DEV", 0
+        )
+
+    return build
+
+
+def test_report_names_licence_caveats_and_the_release_s_own_score(report):
+    found = report()
+    assert found["kind"] == "real"
+    block = found["models"]["m"]
+    assert block["sets"]["uwb_los"]["release_score"] == 0.7
+    SimToReal.model_validate({key: block[key] for key in SimToReal.model_fields})
+    text = report_text(found)
+    assert "CC-BY-4.0" in text
+    assert all(caveat in text for caveat in found["sets"]["uwb_los"]["caveats"])
+    assert "E-ID-FP: no public set" in text
+    assert "Surrogate" not in text
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("data_release_hash", "0"), ("seed", 1), ("eval_split", "holdout"), ("record_sha256", "s")],
+)
+def test_records_of_mixed_provenance_are_refused(report, key, value):
+    with pytest.raises(InputError, match=key):
+        report(**{key: value})
+
+
+def test_default_sets_are_surrogates_and_say_so():
+    for entry in DEFAULT_CAPTURES:
+        one = load_capture_set(ROOT, entry)
+        assert one.kind == "surrogate"
+        assert any("surrogate" in caveat.lower() for caveat in one.caveats)
+
+
+def test_listed_public_sets_are_declared(tmp_path):
+    listed = yaml.safe_load((ROOT / "config/real_captures.yaml").read_text())["real_captures"]
+    for content in listed:
+        entry = CaptureEntry.model_validate(content | {"path": str(tmp_path)})
+        one = load_capture_set(ROOT, entry)
+        assert one.kind == "real"
+        if one.anchors is not None and one.classes:
+            assert one.anchors.minimum == pytest.approx(1 / len(one.classes))

@@ -1,0 +1,95 @@
+"""The sim-to-real path through the workflow: surrogates by default, and one line for a set that is wrong."""
+
+import json
+import shutil
+
+import pytest
+
+SURROGATE = ("real_captures=surrogate",)
+
+
+@pytest.fixture(scope="module")
+def surrogate(one_core, tmp_path_factory):
+    """A finished tiny run of one model, with surrogate captures."""
+    folder = tmp_path_factory.mktemp("captures") / "project"
+    shutil.copytree(one_core.folder, folder, symlinks=True)
+    project = type(one_core)(folder)
+    project.complete(models="models=[dsp]", config=SURROGATE)
+    return project
+
+
+def test_the_default_shows_a_surrogate_gap_and_verifies(surrogate):
+    board = json.loads((surrogate.results / "leaderboard.json").read_text())
+    gap = board["models"][0]["sim_to_real"]
+    assert gap["kind"] == "surrogate"
+    scored = [task for task, block in gap["tasks"].items() if block["gap_percentage_points"] is not None]
+    assert scored == ["E-LOC-AOA", "E-LOC-LOS", "E-ID-DRONE", "E-ID-AMC"]
+    assert "same devices" in gap["tasks"]["E-ID-FP"]["undefined"]
+    report = json.loads((surrogate.results / "reports/sim_to_real.json").read_text())
+    assert {block["kind"] for block in report["sets"].values()} == {"surrogate"}
+    text = (surrogate.results / "reports/sim_to_real.md").read_text()
+    assert text.startswith("# Sim-to-real gap of release tiny (surrogate captures)")
+    metas = sorted((surrogate.results / "captures/surrogate_aoa/recordings").glob("*.sigmf-meta"))
+    assert len(metas) == 12
+    assert all('"emma:kind": "surrogate"' in path.read_text() for path in metas)
+    assert surrogate.jobs(models="models=[dsp]", config=SURROGATE) == {}
+    verified = surrogate.script("verify", surrogate.results)
+    assert verified.returncode == 0, verified.stdout
+    assert "4 fitted again" in verified.stdout
+
+
+def test_a_changed_prediction_and_a_changed_gap_are_named(surrogate):
+    report = surrogate.results / "reports/sim_to_real.json"
+    metrics = surrogate.results / "captures/surrogate_los/dsp/metrics.json"
+    for path, key in ((metrics, "value"), (report, "gap_percentage_points")):
+        kept = path.read_text()
+        place = kept.index(f'"{key}": ') + len(key) + 4
+        end = kept.index(",", place)
+        path.write_text(kept[:place] + "0.987" + kept[end:])
+        found = surrogate.script("verify", surrogate.results)
+        path.write_text(kept)
+        assert found.returncode == 1
+        assert path.relative_to(surrogate.folder).as_posix() in found.stdout
+
+
+def test_a_damaged_recording_ends_in_one_line(surrogate):
+    data = surrogate.results / "captures/surrogate_los/recordings/session-03.sigmf-data"
+    kept = data.read_bytes()
+    data.write_bytes(kept[:-2] + b"\x01\x01")
+    out = surrogate.results / "out"
+    entry = {"name": "surrogate_los", "adapter": "sigmf", "task": "E-LOC-LOS"}
+    entry["mapping"] = {"classes": {"NLOS": "NLOS", "LOS": "LOS"}}
+    files = [item for name in ("out", "index", "record") for item in (f"--{name}", out / name)]
+    found = surrogate.script("convert_captures", "--entry", json.dumps(entry), "--root", data.parent, *files)
+    data.write_bytes(kept)
+    assert found.returncode == 2
+    assert found.stderr.count("\n") == 1
+    assert "session-03" in found.stderr
+    assert [path for path in out.glob("*") if path.is_file()] == []
+
+
+def entry(**changes):
+    content = {"name": "uwb_los", "adapter": "cir", "path": "sets", "task": "E-LOC-LOS"} | changes
+    return f"real_captures=[{json.dumps(content)}]"
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("real_captures=maybe", "real_captures"),
+        ("real_captures=[]", "real_captures"),
+        (entry(extra=1), "extra"),
+        (entry(adapter="tape"), "adapter"),
+        (entry(name="no_such_set"), "no_such_set.yaml"),
+        (entry(path="no/such/folder"), "no/such/folder is no folder"),
+        (entry(path=None), "path: expected for a set of kind real"),
+        (entry(task="E-LOC-AOA"), "task"),
+        (entry(mapping={"classes": {"LOS": "SEEN"}}), "SEEN"),
+    ],
+)
+def test_wrong_settings_end_before_anything_is_planned(finished, setting, words):
+    (finished.folder / "sets").mkdir(exist_ok=True)
+    found = finished.run("--dry-run", config=(setting,))
+    assert found.returncode == 2, found.stdout + found.stderr
+    line = found.stderr.strip().splitlines()[-1]
+    assert words in line
