@@ -5,11 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Discriminator, Field, Tag, field_validator
 
 from emma.files import InputError, parse
 from emma.real.settings import CaptureEntry
 from emma.tasks import Strict
+
+#: A word, or a list of sets: an error speaks of the one that was meant.
+_Captures = Annotated[
+    Annotated[Literal["surrogate", "none"], Tag("word")] | Annotated[tuple[CaptureEntry, ...], Tag("sets")],
+    Discriminator(lambda value: "word" if isinstance(value, str) else "sets"),
+]
 
 
 class ProjectConfig(Strict):
@@ -20,7 +26,7 @@ class ProjectConfig(Strict):
     eval_split: Literal["DEV", "HOLDOUT"]
     models: Annotated[tuple[str, ...], Field(min_length=1)]
     submissions: tuple[str, ...] = ()
-    real_captures: Literal["surrogate", "none"] | tuple[CaptureEntry, ...] = "surrogate"
+    real_captures: _Captures = "surrogate"
     floor_events: dict[str, Any] | None = None
 
     @field_validator("real_captures")

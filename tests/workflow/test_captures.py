@@ -70,7 +70,7 @@ def test_a_damaged_recording_ends_in_one_line(surrogate):
 
 def entry(**changes):
     content = {"name": "uwb_los", "adapter": "cir", "path": "sets", "task": "E-LOC-LOS"} | changes
-    return f"real_captures=[{json.dumps(content)}]"
+    return f"real_captures=[{json.dumps({key: value for key, value in content.items() if value is not None})}]"
 
 
 @pytest.mark.parametrize(
