@@ -19,10 +19,9 @@ for name in PLAN.surrogates():
             recipe=PLAN.recipe_text(),
             release=RELEASE,
             name=name,
-            root=PLAN.capture_root(name),
         shell:
             "python scripts/make_surrogate.py --captures config/captures/{params.name}.yaml"
-            " --release-config {params.release} --out {params.root} 2> {log}"
+            " --release-config {params.release} --out {output} 2> {log}"
 
 
 rule convert_captures:
@@ -125,10 +124,9 @@ for model in [model for model in PLAN.models if PLAN.captures_of(model)]:
             model=model,
             eval_split=EVAL,
             seed=SEED,
-            results=RESULTS,
         shell:
             "python scripts/score_captures.py --manifest {input.manifest} --model {params.model}"
-            " --captures {params.captures} --results {params.results} --eval-split {params.eval_split}"
+            " --captures {params.captures} --results $(dirname $(dirname {input.manifest})) --eval-split {params.eval_split}"
             " --seed {params.seed} 2> {log}"
 
 
