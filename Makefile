@@ -21,7 +21,7 @@ $(VENV)/installed: envs/requirements.txt pyproject.toml
 
 # `folds` asks for every fold file by name: one that was deleted comes back, although the board is newer.
 leaderboard: setup
-	$(SNAKEMAKE) results/leaderboard.json folds
+	$(SNAKEMAKE) results/leaderboard.json results/leaderboard.html folds
 	$(BIN)/python scripts/show_leaderboard.py results/leaderboard.json
 
 reports: setup

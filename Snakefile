@@ -30,6 +30,7 @@ rule leaderboard:
 rule all:
     input:
         f"{RESULTS}/leaderboard.json",
+        f"{RESULTS}/leaderboard.html",
         f"{RESULTS}/reports/stress.json",
         rules.folds.input,
         FLOOR_TARGETS,

@@ -38,6 +38,7 @@ _LIBRARIES = {
     "convert_captures": ("numpy", "scipy", "sigmf"),
     "embed_captures": ("numpy", "torch", "onnxruntime"),
     "score_captures": ("numpy", "scipy"),
+    "build_page": ("altair", "vl-convert-python", "Jinja2"),
 }
 
 

@@ -72,3 +72,24 @@ rule stress_report:
     shell:
         "python scripts/build_stress.py --manifest {input.manifest} --metrics {input.metrics}"
         " --out {output} 2> {log}"
+
+
+# What people read of the board. Its figures are as many as the tasks ask for; those of captures only where they are.
+rule page:
+    input:
+        board=f"{RESULTS}/leaderboard.json",
+        manifest=f"{RESULTS}/release/manifest.json",
+    output:
+        page=f"{RESULTS}/leaderboard.html",
+        markdown=f"{RESULTS}/leaderboard.md",
+        latex=f"{RESULTS}/leaderboard.tex",
+        figures=directory(f"{RESULTS}/figures"),
+    log:
+        f"{RESULTS}/logs/page.log",
+    conda:
+        "../../envs/emma.yaml"
+    params:
+        code=code("scripts/build_page.py"),
+    shell:
+        "python scripts/build_page.py --board {input.board} --manifest {input.manifest} --page {output.page}"
+        " --markdown {output.markdown} --latex {output.latex} --figures {output.figures} 2> {log}"

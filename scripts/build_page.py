@@ -1,0 +1,34 @@
+"""Build what people read of a leaderboard: the HTML page, figures as SVG and PNG, a Markdown and a LaTeX table."""
+
+from pathlib import Path
+
+from emma.board import Board
+from emma.files import OneLineParser, atomic, parse, read_json, run_script, write_text
+from emma.release import load_manifest
+from emma.report.page import build_figures, build_page, images
+from emma.report.tables import markdown, tex
+
+
+def main() -> None:
+    """Read the board and write all of them; the page comes last."""
+    parser = OneLineParser(description=__doc__)
+    parser.add_argument("--board", type=Path, required=True, help="leaderboard.json")
+    parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest, for its anchors")
+    parser.add_argument("--page", type=Path, required=True, help="leaderboard.html")
+    parser.add_argument("--markdown", type=Path, required=True, help="leaderboard.md")
+    parser.add_argument("--latex", type=Path, required=True, help="leaderboard.tex")
+    parser.add_argument("--figures", type=Path, required=True, help="folder of the figures")
+    arguments = parser.parse_args()
+    board = parse(Board, read_json(arguments.board), arguments.board)
+    found = build_figures(board, load_manifest(arguments.manifest))
+    page = build_page(board, found)
+    for name, content in images(found).items():
+        with atomic(arguments.figures / name) as temporary:
+            temporary.write_bytes(content)
+    write_text(arguments.markdown, markdown(board))
+    write_text(arguments.latex, tex(board))
+    write_text(arguments.page, page)
+
+
+if __name__ == "__main__":
+    run_script(main)

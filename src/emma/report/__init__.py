@@ -1,0 +1,1 @@
+"""The board for people: one self-contained page, figures for papers, and tables in Markdown and LaTeX."""

@@ -1,0 +1,137 @@
+"""Tidy rows out of a leaderboard: what every table and figure shows, in board order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from emma.aggregate import normalise
+from emma.board import Board, Row
+from emma.files import InputError
+from emma.release import DataReleaseManifest
+from emma.tasks import TaskID
+
+#: Arrows of the field: which way is better.
+ARROW = {"higher": "↑", "lower": "↓"}
+
+#: What the page says of the textbook rows that ship, where the split that chose their settings is scored.
+REFERENCE_NOTE = (
+    "Textbook rows stand outside the ranking. The settings of the shipped ones were chosen with v0.1 DEV scores in "
+    "view, so that their DEV scores are optimistic and no fair comparison."
+)
+
+_EDGES = {"low": min, "high": max}
+
+
+def check_release(board: Board, manifest: DataReleaseManifest) -> None:
+    """Raise InputError where the board is not of this release: its anchors would scale another's scores."""
+    if board.data_release_hash != manifest.data_release_hash:
+        raise InputError(
+            f"leaderboard: data_release_hash: expected {manifest.data_release_hash}, that of the release manifest"
+        )
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A score with fixed digits; a dash where there is none. A value that rounds to zero carries no sign."""
+    return "–" if value is None else f"{value + 0.0:.{digits}f}".replace("-0." + "0" * digits, "0." + "0" * digits)
+
+
+def digits_of(unit: str) -> int:
+    """Digits after the point: one for degrees, three for shares."""
+    return 1 if unit == "degrees" else 3
+
+
+def values(board: Board, manifest: DataReleaseManifest) -> list[dict[str, Any]]:
+    """One row a model, task and held-out value of its primary protocol; ``skill`` is on the anchors' scale [0, 1]."""
+    rows = []
+    for row in board.models:
+        for task, block in row.tasks.items():
+            anchors = manifest.spec(task).anchors
+
+            def skill(score: float | None, anchors=anchors, direction=block.direction) -> float | None:
+                return None if score is None else min(max(float(normalise(score, anchors, direction)), 0.0), 1.0)
+
+            for name, record in block.values.items():
+                digits = digits_of(block.unit)
+                low, high = record.ci95 or (None, None)
+                rows.append(
+                    {
+                        "model": row.model,
+                        "task": task.value,
+                        "held_out": name,
+                        "metric": block.metric,
+                        "score": record.value,
+                        "text": number(record.value, digits),
+                        "interval": "none" if low is None else f"{number(low, digits)} to {number(high, digits)}",
+                        "n": record.n,
+                        "in_distribution": record.in_distribution,
+                        "in_distribution_text": number(record.in_distribution, digits),
+                        "skill": skill(record.value),
+                        "skill_in_distribution": skill(record.in_distribution),
+                        "undefined": record.undefined,
+                        "met": record.met_in_pretraining,
+                    }
+                )
+    return rows
+
+
+def jackknives(board: Board) -> list[dict[str, Any]]:
+    """One row a model with an OOD average and a jackknife: its range, and the drops at both ends."""
+    rows = []
+    for row in board.models:
+        if row.sensitivity is None:
+            continue
+        kinds = {"task": row.sensitivity.leave_one_task_out, "held-out value": row.sensitivity.leave_one_value_out}
+        for kind, span in kinds.items():
+            if span is not None:
+                ends = {
+                    edge: pick(span.averages, key=span.averages.get) for edge, pick in (("low", min), ("high", max))
+                }
+                rows.append(
+                    {
+                        "model": row.model,
+                        "dropped": kind,
+                        "ood_avg": row.ood_avg,
+                        "min": span.min,
+                        "max": span.max,
+                        "min_without": ends["low"],
+                        "max_without": ends["high"],
+                        "fragile": row.sensitivity.fragile,
+                    }
+                )
+    return rows
+
+
+def gaps(board: Board) -> list[dict[str, Any]]:
+    """One row a model with a sim-to-real block; a surrogate is named so, never as a real capture."""
+    rows = []
+    for row in board.models:
+        block = row.sim_to_real
+        if block is None:
+            continue
+        block = block if isinstance(block, Mapping) else block.model_dump(mode="json")
+        rows.append({"model": row.model, "kind": block.get("kind"), "gap": block.get("gap_percentage_points")})
+    return rows
+
+
+def brackets(board: Board) -> dict[str, str]:
+    """Place of each ranked model in a bracket of neighbours whose order does not hold: start, middle, end or none."""
+    ranked = [row for row in board.models if row.rank is not None]
+    tied_down = [row.separable_from_next is False for row in ranked]
+    places = {(False, True): "start", (True, True): "middle", (True, False): "end", (False, False): "none"}
+    above = [False, *tied_down]
+    return {row.model: places[above[index], tied_down[index]] for index, row in enumerate(ranked)}
+
+
+def tasks_of(board: Board) -> dict[TaskID, Any]:
+    """The tasks that any row ran, in the first row's order, each with one row's block for its metric and unit."""
+    found: dict[TaskID, Any] = {}
+    for row in board.models:
+        for task, block in row.tasks.items():
+            found.setdefault(task, block)
+    return found
+
+
+def ranked(board: Board) -> tuple[list[Row], list[Row]]:
+    """Rows in the ranking, and rows apart from it."""
+    return [r for r in board.models if r.rank is not None], [r for r in board.models if r.rank is None]
