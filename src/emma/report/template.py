@@ -26,8 +26,8 @@ td small{color:var(--muted)}.best{font-weight:700}.tag{font-size:.75rem;color:va
 .more details>div{position:sticky;left:0;max-width:calc(100cqi - 1.2rem)}
 dl{display:grid;grid-template-columns:minmax(7rem,13rem) minmax(0,1fr);gap:.15rem .8rem;margin:.4rem 0;font-size:.85rem}dt{color:var(--muted)}dd{margin:0;overflow-wrap:anywhere}
 .by-rank .start .rank,.by-rank .middle .rank,.by-rank .end .rank{box-shadow:inset 3px 0 var(--accent)}
-figure{margin:1rem 0}figcaption{color:var(--muted);font-size:.85rem;max-width:46rem}
-.chart{max-width:100%;overflow-x:auto}.chart svg{display:block}.grid{display:flex;flex-wrap:wrap;gap:1rem 2rem}
+figure{margin:1rem 0;min-width:0;max-width:100%}figcaption{color:var(--muted);font-size:.85rem;max-width:46rem}
+.chart{max-width:100%;overflow-x:auto;width:100%}.chart svg{display:block}.grid{display:flex;flex-wrap:wrap;gap:1rem 2rem}
 .hidden{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 #vg-tooltip-element{background:var(--ground)!important;color:var(--ink)!important;border:1px solid var(--rule)!important}
 @media (max-width:40rem){body{font-size:15px}th,td{padding:.3rem .4rem}.board th.name{position:sticky;left:0;background:var(--ground)}dl{grid-template-columns:1fr}}

@@ -174,3 +174,18 @@ def test_a_browser_draws_every_figure_sorts_and_says_nothing_on_its_console(page
     names = ["EVIL" if name == html.escape(EVIL) or "script" in name else name for name in names]
     assert names == ["first", "EVIL", "second", "broken", "textbook"]
     assert 'aria-sort="ascending"' in sorted_.stdout
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: tests/install_tools.sh installs it")
+def test_a_phone_scrolls_in_one_direction_only(page, tmp_path):
+    (tmp_path / "page.html").write_text(page)
+    script = "setTimeout(() => { const d = f.contentDocument.documentElement;"
+    script += " document.title = `${d.scrollWidth} ${d.clientWidth} ${d.querySelectorAll('svg').length}` }, 4000)"
+    frame = '<iframe id="f" src="page.html" style="width:375px;height:900px;border:0"></iframe>'
+    (tmp_path / "phone.html").write_text(f"{frame}<script>{script}</script>")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files", "--dump-dom"]
+    command = [CHROMIUM, *options, "--virtual-time-budget=8000", f"--user-data-dir={tmp_path}/p"]
+    command.append(f"file://{tmp_path}/phone.html")
+    seen = subprocess.run(command, capture_output=True, text=True, timeout=90, check=True).stdout
+    needed, given, drawn = map(int, re.search(r"<title>(\d+) (\d+) (\d+)", seen).groups())
+    assert drawn > 0 and needed <= given <= 375
