@@ -215,6 +215,18 @@ def report(manifest, sides):
     return build
 
 
+def test_one_real_set_makes_a_report_real_and_surrogates_alone_say_so(manifest, sides):
+    conversion = {"record_sha256": "r" * 64, "adapter": "cir", "scenes": 80, "sessions": 8}
+    sets = {name: (declared(name), conversion) for name in ("surrogate_los", "uwb_los")}
+    both = sim_to_real_report(manifest, sets, [], {"m": {}}, "DEV", 0)
+    assert both["kind"] == "real"
+    alone = sim_to_real_report(manifest, {"surrogate_los": sets["surrogate_los"]}, [], {"m": {}}, "DEV", 0)
+    assert alone["kind"] == "surrogate"
+    assert "no real captures are configured" in report_text(alone)
+    assert "(surrogate captures)" in report_text(alone)
+    assert "no real captures" not in report_text(both)
+
+
 def test_report_names_licence_caveats_and_the_release_s_own_score(report):
     found = report()
     assert found["kind"] == "real"
