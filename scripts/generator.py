@@ -1,20 +1,22 @@
-"""Where the generator and the benchmark meet for the audit: HOLDOUT splits from a seed, and single chunks again."""
+"""Where the generator and the benchmark meet: HOLDOUT splits from a seed, single chunks again, scenes for a look."""
 
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from emma.files import InputError, parse
 from emma.hashing import table_hash
 from emma.release import DataReleaseManifest, ReleaseConfig, SplitRecord
 from emma.scenes import read_index, write_scenes
-from emma.tasks import Split
+from emma.tasks import Split, TaskID
 from emma.verify import Results
 from emma.verify.deep import Chunk
-from rfgen.recipe import Recipe
+from rfgen.recipe import WITH_LINKS, Recipe
 from rfgen.scenes import chunk_keys, generate
+from rfgen.streams import complex_normal, stream
 
 
 def holdout_splits(release: ReleaseConfig | DataReleaseManifest, source: Path, seed: str) -> Iterator[tuple]:
@@ -53,3 +55,30 @@ def sampled_chunks(results: Results, count: int = 2) -> Iterator[Chunk]:
         chunks = generate(recipe, task.value, Split.DEV.value, rays, manifest.seed, chunk_keys=chosen)
         for place, chunk in zip(places, chunks, strict=True):
             yield task, Split.DEV, place * len(chunk.iq), chunk.iq, chunk.metadata
+
+
+def example_scenes(
+    release: ReleaseConfig | DataReleaseManifest, source: Path, task: TaskID, count: int = 16
+) -> tuple[np.ndarray, pa.Table, str]:
+    """A few scenes of a task without ray tables: from the recipe, or, where it needs rays, noise of the scenes' shape.
+
+    Returns:
+        complex64 ``[count, A, T]``, their sample rates and carriers, and what they are.
+    """
+    recipe = parse(Recipe, release.rfgen, f"{source}: rfgen")
+    params = recipe.tasks[task.value]
+    if task.value in WITH_LINKS:
+        antennas = params.array.elements if hasattr(params, "array") else 1
+        noise = complex_normal(stream(release.seed, "example", task.value), (count, antennas, params.samples))
+        carriers = [recipe.bands_hz[params.bands[number % len(params.bands)]] for number in range(count)]
+        columns = {"sample_rate_hz": [params.sample_rate_hz] * count, "center_frequency_hz": carriers}
+        told = f"{count} scenes of complex noise (no scenes there, and these need ray tables)"
+        return noise.astype(np.complex64), pa.table(columns), told
+    keys = chunk_keys(recipe, task.value, Split.DEV.value)
+    chosen = [keys[place] for place in sorted({round(place) for place in np.linspace(0, len(keys) - 1, 4)})]
+    chunks = list(generate(recipe, task.value, Split.DEV.value, None, release.seed, chunk_keys=chosen))
+    iq = np.concatenate([chunk.iq for chunk in chunks])
+    rows = np.linspace(0, len(iq) - 1, count).round().astype(int)
+    names = ("sample_rate_hz", "center_frequency_hz")
+    columns = {name: np.concatenate([chunk.metadata[name] for chunk in chunks])[rows] for name in names}
+    return iq[rows], pa.table(columns), f"{count} scenes from the recipe of release {release.release}"

@@ -30,6 +30,10 @@ class UnsuitedError(InputError):
     """The model refuses the scenes' shape, such as their number of antennas."""
 
 
+class NotFiniteError(InputError):
+    """The model returns NaN or infinity."""
+
+
 def embed_batch(backbone: Backbone, iq: np.ndarray, index: pa.Table, contract: Contract) -> np.ndarray:
     """Embed scenes of one file chunk.
 
@@ -77,7 +81,7 @@ def _embed_checked(backbone: Backbone, given: np.ndarray, rate: float, carrier: 
         hint = " (pooling reads tokens)" if pooling == "none" and values.ndim == 3 else ""
         raise InputError(f"model {backbone.name}: embed: expected float32 {wanted}, found float32 {values.shape}{hint}")
     if not np.isfinite(pooled).all():
-        raise InputError(f"model {backbone.name}: embed: NaN or infinity, expected finite values")
+        raise NotFiniteError(f"model {backbone.name}: embed: NaN or infinity, expected finite values")
     return pooled
 
 

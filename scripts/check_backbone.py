@@ -1,0 +1,91 @@
+"""Look at a backbone before it is run: shape, finiteness, determinism, speed and more, on 16 scenes a task, in seconds.
+
+One line a check. Status 1 where a check failed, 2 on bad input.
+"""
+
+import sys
+from pathlib import Path
+
+from generator import example_scenes
+from threadpoolctl import threadpool_limits
+
+from emma.backbones.load import ModelConfig, load_backbone, load_model_config
+from emma.checkup import Finding, Sample, Subject, examine, spread_sample
+from emma.files import InputError, OneLineParser, run_script
+from emma.release import DataReleaseManifest, ReleaseConfig, load_manifest, load_release_config
+from emma.tables import without_pandas
+from emma.tasks import TaskID
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main() -> None:
+    """Load the scenes and the backbone, print a line a check and a verdict."""
+    without_pandas()
+    parser = OneLineParser(description=__doc__)
+    parser.add_argument("model", help="NAME of config/models/NAME.yaml, or the path of a config")
+    parser.add_argument("--results", type=Path, help="results whose scenes are used (default: results, if there)")
+    root_help = "folder that the config's paths start from (default: the project)"
+    parser.add_argument("--root", type=Path, default=ROOT, help=root_help)
+    arguments = parser.parse_args()
+    is_path = arguments.model.endswith(".yaml")
+    path = Path(arguments.model) if is_path else arguments.root / f"config/models/{arguments.model}.yaml"
+    config = load_model_config(path)
+    results = arguments.results or ROOT / "results"
+    release, source = _release(results, asked=arguments.results is not None)
+    trained = results / f"weights/{config.name}.safetensors"
+    if config.pretrain is not None and not trained.is_file():
+        raise InputError(f"{trained}: no such file; `snakemake --cores 1 {trained}` trains the model's weights")
+    tasks = [task for task in release.tasks if task in config.tasks]
+    if not tasks:
+        raise InputError(f"{path}: tasks: none of release {release.release}'s, expected at least one")
+    weights = config.weights or config.onnx
+    with threadpool_limits(1):
+        subject = Subject(
+            config,
+            release.tasks,
+            _samples(release, source, results, tasks),
+            lambda: load_backbone(config, arguments.root, trained if config.pretrain else None),
+            weights=arguments.root / weights if weights else trained if config.pretrain else None,
+            private=results,
+        )
+        _tell_scenes(config, subject.samples)
+        findings = examine(subject, _tell)
+    faults = sum(finding.state == "FAULT" for finding in findings)
+    sys.stdout.write(f"{config.name}: {f'{faults} checks failed' if faults else 'ready'}\n")
+    raise SystemExit(1 if faults else 0)
+
+
+def _release(results: Path, *, asked: bool) -> tuple[ReleaseConfig | DataReleaseManifest, Path]:
+    """The release of finished results; without any, and unless they were asked for, the default release's config."""
+    manifest = results / "release/manifest.json"
+    if asked or manifest.is_file():
+        return load_manifest(manifest), manifest
+    path = ROOT / "config/releases/v0.1.yaml"
+    return load_release_config(path), path
+
+
+def _samples(
+    release: ReleaseConfig | DataReleaseManifest, source: Path, results: Path, tasks: list[TaskID]
+) -> dict[TaskID, Sample]:
+    """Scenes of each task: frozen ones where they are, else made here."""
+    paths = {task: results / f"scenes/{task.value}/DEV.parquet" for task in tasks}
+    return {
+        task: spread_sample(path) if path.is_file() else Sample(*example_scenes(release, source, task))
+        for task, path in paths.items()
+    }
+
+
+def _tell_scenes(config: ModelConfig, samples: dict[TaskID, Sample]) -> None:
+    for task, sample in samples.items():
+        shape = "x".join(map(str, sample.iq.shape[1:]))
+        sys.stdout.write(f"      {config.name} on {task}: {sample.source}, {shape}\n")
+
+
+def _tell(finding: Finding) -> None:
+    sys.stdout.write(f"{finding}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    run_script(main)

@@ -1,0 +1,281 @@
+"""Each check of a backbone sees the fault that it is for, and a sound model passes them all."""
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from emma.backbones.load import ModelConfig
+from emma.checkup import CHECKS, Sample, Subject, examine, spread_sample
+from emma.files import InputError
+from emma.release import load_release_config
+from emma.scenes import METADATA_SCHEMA, write_scenes
+from emma.tasks import TaskID
+
+ROOT = Path(__file__).parents[3]
+SPECS = load_release_config(ROOT / "config/releases/tiny.yaml").tasks
+ALL = {kind.name for kind in CHECKS}
+INFORM = {kind.name for kind in CHECKS if kind.informs}
+
+
+def sample(antennas=2, length=64, count=16):
+    rng = np.random.default_rng(0)
+    shape = (count, antennas, length)
+    iq = (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(np.complex64)
+    return Sample(iq, pa.table({"sample_rate_hz": [2e7] * count, "center_frequency_hz": [2.4e9] * count}), "noise")
+
+
+class Sound:
+    """Mean magnitudes of parts of a scene."""
+
+    name, embedding_dim = "m", 8
+
+    def __init__(self):
+        self.calls = 0
+
+    def embed(self, iq, sample_rate_hz, center_frequency_hz):
+        self.calls += 1
+        return self.change(np.abs(iq).reshape(len(iq), 8, -1).mean(axis=2).astype(np.float32), iq)
+
+    def change(self, rows, iq):
+        del iq
+        return rows
+
+
+def model(change, **attributes):
+    return type("Faulty", (Sound,), {"change": change} | attributes)
+
+
+def findings(build, tasks=(TaskID.E_LOC_AOA, TaskID.E_ID_AMC), samples=None, **keys):
+    config = ModelConfig(**{"name": "m", "factory": "a:b", "pretraining": "unknown"} | keys)
+    samples = samples or {task: sample() for task in tasks}
+    told = []
+    provenance = {"weights_sha256": None}
+    subject = Subject(config, SPECS, samples, lambda: (build(), provenance), private=Path("results"))
+    found = examine(subject, told.append)
+    assert told == found
+    assert {finding.name for finding in found} == ALL
+    assert not any("\n" in str(finding) for finding in found)
+    return {finding.name: finding for finding in found}
+
+
+def faults(*arguments, **keys):
+    return {name for name, finding in findings(*arguments, **keys).items() if finding.state == "FAULT"}
+
+
+def test_a_sound_model_passes_and_information_asks_nothing():
+    found = findings(Sound)
+    assert {name for name, finding in found.items() if finding.state == "info"} == INFORM
+    assert {finding.state for name, finding in found.items() if name not in INFORM} == {"ok"}
+    assert "8 of 8 features vary" in found["depends on the scene"].text
+    assert "20 dB more change nothing" in found["gain"].text
+    assert "scenes/s" in found["speed"].text
+    assert found["width and head"].text == "E-LOC-AOA 18 of 4,098 parameters; E-ID-AMC 99 of 22,539 parameters"
+    assert found["shape and dtype"].text == "float32 [16, 8]"
+
+
+def test_the_gain_is_told_of_a_model_that_reads_it():
+    assert "move it by" in findings(Sound, normalise="none")["gain"].text
+
+
+def noisy(self, rows, iq):
+    return rows + np.float32(self.calls)
+
+
+def batched(self, rows, iq):
+    return rows - rows.mean(axis=0) * np.float32(0.01)
+
+
+def by_place(self, rows, iq):
+    return rows * (1 + np.arange(len(rows), dtype=np.float32)[:, None])
+
+
+def of_neighbours(self, rows, iq):
+    return rows + (np.roll(rows, 1, axis=0) if len(rows) > 1 else rows[::-1] * 0) * np.float32(1e-3)
+
+
+@pytest.mark.parametrize(
+    ("change", "attributes", "expected"),
+    [
+        (lambda self, rows, iq: rows.astype(np.float64), {}, {"shape and dtype"}),
+        (lambda self, rows, iq: rows[:, :7], {}, {"shape and dtype"}),
+        (lambda self, rows, iq: rows[:1], {}, {"shape and dtype"}),
+        (lambda self, rows, iq: rows.tolist(), {}, {"shape and dtype"}),
+        (lambda self, rows, iq: {}["key"], {}, {"shape and dtype"}),
+        (lambda self, rows, iq: rows * np.float32(np.inf), {}, {"finite"}),
+        (lambda self, rows, iq: np.log(rows), {}, {"finite"}),  # of silence
+        (lambda self, rows, iq: rows / np.ptp(rows, axis=1, keepdims=True), {}, {"finite"}),  # of a constant
+        (lambda self, rows, iq: np.zeros_like(rows), {}, {"depends on the scene"}),
+        (lambda self, rows, iq: np.full_like(rows, 3) + rows * np.float32(1e-7), {}, {"depends on the scene"}),
+        (noisy, {}, {"deterministic", "each scene alone"}),
+        (batched, {}, {"each scene alone"}),
+        (by_place, {}, {"each scene alone"}),
+        (of_neighbours, {}, {"each scene alone"}),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")
+def test_a_fault_is_seen_by_its_own_check(change, attributes, expected):
+    assert faults(model(change, **attributes)) == expected
+
+
+def test_small_differences_of_a_batch_are_let_pass():
+    def change(self, rows, iq):
+        return rows * (1 + np.float32(2e-6) * len(rows))
+
+    found = findings(model(change))["each scene alone"]
+    assert (found.state, found.text) == ("ok", "within 1e-04")
+
+
+def test_a_model_that_is_other_each_time_it_is_loaded_is_not_deterministic():
+    def build():
+        build.count += 1
+        shift = np.float32(build.count)
+        return model(lambda self, rows, iq: rows + shift)()
+
+    build.count = 0
+    found = findings(build)["deterministic"]
+    assert found.state == "FAULT"
+    assert "model loaded anew differs" in found.text
+
+
+def test_width_and_head_are_those_that_are_pinned():
+    def wide(self, rows, iq):
+        return np.tile(rows, (1, 300))
+
+    found = findings(model(wide, embedding_dim=2400))["width and head"]
+    assert (found.state, "2400 is wider than the pinned 2048" in found.text) == ("FAULT", True)
+    spec = SPECS[TaskID.E_ID_AMC]
+    tight = spec.model_copy(update={"readout": spec.readout.model_copy(update={"max_parameters": 98})})
+    subject = Subject(
+        ModelConfig(name="m", factory="a:b", pretraining="unknown"),
+        {TaskID.E_ID_AMC: tight},
+        {TaskID.E_ID_AMC: sample()},
+        lambda: (Sound(), {"weights_sha256": None}),
+    )
+    states = {finding.name: finding for finding in examine(subject)}
+    assert "99 parameters for width 8, over the pinned 98" in states["width and head"].text
+
+
+def test_one_task_of_two_can_fail():
+    samples = {TaskID.E_LOC_AOA: sample(antennas=1), TaskID.E_ID_AMC: sample(antennas=2)}
+    found = findings(Sound, samples=samples, antennas=2)
+    told = "E-LOC-AOA model m: antennas: expected 2 or more, found 1 (see missing_antennas)"
+    assert found["shape and dtype"].text == told
+    assert (found["deterministic"].state, "E-LOC-AOA has no embeddings" in found["deterministic"].text) == ("ok", True)
+
+
+@pytest.mark.parametrize("width", [-1, 2.0, True, None])
+def test_what_is_not_loaded_is_not_looked_at(width):
+    found = findings(model(Sound.change, embedding_dim=width))
+    assert found["loads"].state == "FAULT"
+    assert {finding.state for name, finding in found.items() if name not in {"loads", "pretraining"}} == {"skip"}
+
+    def broken():
+        raise InputError("model m: factory: refused")
+
+    assert findings(broken)["loads"].text == "model m: factory: refused"
+
+
+def reads_table(self, rows, iq):
+    with Path("labels.parquet").open("rb"):
+        return rows
+
+
+def reads_results(self, rows, iq):
+    Path("results/scenes/E-ID-AMC/DEV.index.csv").read_bytes()
+    return rows
+
+
+def phones(self, rows, iq):
+    with socket.socket() as client:
+        client.settimeout(0.1)
+        client.connect_ex(("127.0.0.1", 9))
+    return rows
+
+
+def runs_a_program(self, rows, iq):
+    subprocess.run([sys.executable, "-c", ""], check=True)
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (reads_table, "the file labels.parquet"),
+        (reads_results, "the file results/scenes/"),
+        (phones, "the network ('127.0.0.1', 9)"),
+        (runs_a_program, "a process (subprocess.Popen)"),
+    ],
+)
+def test_reaching_beyond_the_samples_is_seen(change, told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results/scenes/E-ID-AMC").mkdir(parents=True)
+    (tmp_path / "results/scenes/E-ID-AMC/DEV.index.csv").touch()
+    pq.write_table(pa.table({"a": [1]}), "labels.parquet")
+    found = findings(model(change), tasks=(TaskID.E_ID_AMC,))["label-free"]
+    assert found.state == "FAULT"
+    assert told in found.text
+    # Outside a call nobody listens.
+    assert findings(Sound)["label-free"].state == "ok"
+
+
+def test_declared_pretraining_names_what_it_met():
+    assert "unknown: the board says so" in findings(Sound)["pretraining"].text
+    met = findings(Sound, pretraining={"environments": ("E_URBAN",), "frequency_bands": ("2.4GHz",)})["pretraining"]
+    assert met.text == "met E-LOC-AOA E_URBAN"
+    assert "no held-out value" in findings(Sound, pretraining={})["pretraining"].text
+
+
+def test_scenes_are_spread_over_a_file(tmp_path):
+    def chunk(start, count):
+        columns = {name: [None] * count for name in METADATA_SCHEMA.names}
+        given = {"task": "E-LOC-AOA", "split": "DEV", "frequency_band": "b", "snr_regime": "r"}
+        given |= {"snr_db": 1.0, "sample_rate_hz": 2e7}
+        columns |= {name: [value] * count for name, value in given.items()}
+        numbers = np.arange(start, start + count)
+        columns["center_frequency_hz"] = numbers.astype(float).tolist()
+        return numbers[:, None, None].astype(np.complex64) * np.ones((1, 1, 4), np.complex64), columns
+
+    path = tmp_path / "DEV.parquet"
+    write_scenes(path, tmp_path / "DEV.index.parquet", iter([chunk(0, 40), chunk(40, 40), chunk(80, 21)]))
+    found = spread_sample(path, 5)
+    np.testing.assert_array_equal(found.iq[:, 0, 0].real, [0, 25, 50, 75, 100])
+    assert found.index["center_frequency_hz"].to_pylist() == [0, 25, 50, 75, 100]
+    assert len(spread_sample(path, 500).iq) == 101
+
+
+def check(*arguments, root):
+    command = [sys.executable, ROOT / "scripts/check_backbone.py", *arguments, "--root", root]
+    return subprocess.run(command, capture_output=True, text=True, cwd=root, timeout=60, check=False)
+
+
+def test_the_program_says_a_line_a_check_and_its_status(tmp_path):
+    (tmp_path / "config/models").mkdir(parents=True)
+    config = {"name": "m", "factory": "mine:build", "tasks": ["E-LOC-AOA", "E-ID-FP"], "pretraining": "unknown"}
+    path = tmp_path / "config/models/m.yaml"
+    path.write_text(yaml.safe_dump(config))
+    source = (
+        "import numpy as np\n\nclass M:\n    name, embedding_dim = 'm', 2\n\n    def embed(self, iq, rate, carrier):\n"
+        "        return np.stack([abs(iq[:, 0, :9].mean(axis=1)), iq[:, 0, 0].real], axis=1)[:, :WIDTH]\n\n"
+        "def build(weights):\n    return M()\n"
+    )
+    (tmp_path / "mine.py").write_text("WIDTH = 2\n" + source)
+    done = check("m", root=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert [line[6:].partition(":")[0] for line in lines[2:-1]] == [kind.name for kind in CHECKS]
+    assert lines[-1] == "m: ready"
+    (tmp_path / "mine.py").write_text("WIDTH = 1\n" + source)
+    done = check(path, root=tmp_path)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == "m: 1 checks failed"
+    path.write_text(yaml.safe_dump(config | {"pooling": "sum"}))
+    done = check("m", root=tmp_path)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert "m.yaml: pooling" in done.stderr
