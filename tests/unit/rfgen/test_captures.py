@@ -75,6 +75,7 @@ def test_power_decays_and_spreads_as_declared(multipath):
     spread = (made.azimuth_deg[:, 1:41] - made.azimuth_deg[:, 1:41].mean(axis=1, keepdims=True)).std()
     assert spread == pytest.approx(25.5, rel=0.05)
     centre = made.azimuth_deg[:, 1:41].mean(axis=1) - 70.0
+    assert centre.mean() == pytest.approx(0.0, abs=4.0)
     assert centre.std() == pytest.approx(np.hypot(59.0, 25.5 / np.sqrt(40)), rel=0.05)
 
 
@@ -127,6 +128,13 @@ def test_packets_of_a_link_have_their_own_phase_and_timing():
     assert set(np.percentile(peak, [10, 90])) <= {2, 3, 4, 5}  # 150 to 250 ns at 50 ns a sample
     step = np.angle(packets[:, 1:, 4] * packets[:, :-1, 4].conj())
     assert np.abs(np.exp(1j * step).mean()) < 0.1
+
+
+def test_echoes_come_after_the_first_path():
+    chunk = next(generate(twin("wsr_los", timing_s=[1e-6, 1e-6], los_share=0.0), "x", "TRAIN", 1))
+    power = (np.abs(chunk.iq.reshape(40, 64, 64)) ** 2).mean(axis=(0, 1))
+    # The first path lies at 20 samples of 50 ns; carriers two apart repeat after 32.
+    assert power[21:30].sum() > 3 * power[10:19].sum()
 
 
 def test_slope_over_carriers_is_removed_and_the_phase_at_zero_kept():
