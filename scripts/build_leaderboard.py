@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from emma.board import Board, RunRecord
-from emma.files import OneLineParser, parse, read_json, run_script, write_json, write_text
-from emma.leaderboard import board_csv, build_board
+from emma.files import InputError, OneLineParser, parse, read_json, run_script, write_json, write_text
+from emma.leaderboard import board_csv, build_board, check_provenance
 from emma.release import load_manifest
 from emma.scoring import primary_replicates
 from emma.sim_to_real import read_gaps
@@ -26,8 +26,12 @@ def main() -> None:
     parser.add_argument("--aggregation", type=Path, required=True, help="reports/aggregation.json")
     arguments = parser.parse_args()
     manifest = load_manifest(arguments.manifest)
+    if len(set(arguments.runs)) != len(arguments.runs):
+        raise InputError("--runs: a run record is given twice, expected each once")
     runs = {str(path): parse(RunRecord, read_json(path), path) for path in arguments.runs}
-    replicates = primary_replicates(manifest, arguments.replicates)
+    check_provenance(manifest, runs)
+    first = next(iter(runs.values()))
+    replicates = primary_replicates(manifest, arguments.replicates, first.run_manifest.seed, first.eval_split)
     gaps = read_gaps(arguments.sim_to_real, manifest, runs) if arguments.sim_to_real else None
     board, aggregation = build_board(manifest, runs, replicates, gaps)
     write_json(arguments.aggregation, aggregation)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from emma.backbones.load import load_model_config
-from emma.files import OneLineParser, run_script, write_json
+from emma.files import OneLineParser, natural, run_script, write_json
 from emma.release import load_manifest
 from emma.runs import collect_run
 from emma.tables import without_pandas
@@ -19,7 +19,7 @@ def main() -> None:
     files = "files MODEL/TASK/PROTOCOL/VALUE/metrics.json"
     parser.add_argument("--metrics", type=Path, nargs="+", required=True, help=files)
     parser.add_argument("--eval-split", type=Split, required=True, help="DEV or HOLDOUT")
-    parser.add_argument("--seed", type=int, required=True, help="the run's seed")
+    parser.add_argument("--seed", type=natural, required=True, help="the run's seed")
     parser.add_argument("--out", type=Path, required=True, help="the run record, JSON")
     arguments = parser.parse_args()
     config = load_model_config(arguments.model_config)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from emma.files import InputError, OneLineParser, run_script
+from emma.files import InputError, OneLineParser, natural, run_script
 from emma.protocols import place_of, protocol_named, write_side
 from emma.release import load_manifest, read_assigned
 from emma.tables import without_pandas
@@ -18,7 +18,7 @@ def main() -> None:
     parser.add_argument("--train-index", type=Path, required=True, help="index of the task's TRAIN scenes")
     parser.add_argument("--eval-index", type=Path, required=True, help="index of its evaluation scenes")
     parser.add_argument("--eval-split", type=Split, required=True, help="DEV or HOLDOUT")
-    parser.add_argument("--seed", type=int, required=True, help="the run's seed, which draws enrolment sessions")
+    parser.add_argument("--seed", type=natural, required=True, help="the run's seed, which draws enrolment sessions")
     parser.add_argument("--out", type=Path, nargs="+", required=True, help="files PROTOCOL/VALUE/{train,eval}.parquet")
     arguments = parser.parse_args()
     manifest = load_manifest(arguments.manifest)

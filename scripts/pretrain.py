@@ -7,7 +7,7 @@ import numpy as np
 from safetensors.numpy import save
 
 from emma.backbones.load import load_function, load_model_config
-from emma.files import InputError, OneLineParser, atomic, run_script
+from emma.files import InputError, OneLineParser, atomic, natural, run_script
 from emma.scenes import iterate_scenes
 
 
@@ -16,7 +16,7 @@ def main() -> None:
     parser = OneLineParser(description=__doc__)
     parser.add_argument("--model-config", type=Path, required=True, help="config/models/NAME.yaml")
     parser.add_argument("--pools", type=Path, nargs="+", required=True, help="scene files TASK/PRETRAIN.parquet")
-    parser.add_argument("--seed", type=int, required=True, help="the run's seed")
+    parser.add_argument("--seed", type=natural, required=True, help="the run's seed")
     parser.add_argument("--out", type=Path, required=True, help="weights, safetensors")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")

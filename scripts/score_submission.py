@@ -5,7 +5,7 @@ import json
 import sys
 from pathlib import Path
 
-from emma.files import InputError, OneLineParser, run_script, write_json
+from emma.files import InputError, OneLineParser, natural, run_script, write_json
 from emma.protocols import board_protocols
 from emma.release import load_manifest, read_assigned
 from emma.scoring import write_replicates
@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("bundle", type=Path, help="folder with submission.yaml and predictions/")
     parser.add_argument("--results", type=Path, default=Path("results"), help="finished results of the release")
     parser.add_argument("--eval-split", type=Split, default=Split.DEV, help="DEV (default) or HOLDOUT")
-    parser.add_argument("--seed", type=int, default=0, help="the run's seed (default 0)")
+    parser.add_argument("--seed", type=natural, default=0, help="the run's seed (default 0)")
     parser.add_argument("--taken", nargs="*", default=[], help="names that other models have")
     parser.add_argument(
         "--out", type=Path, help="where runs/ and folds/ are written; without it, only the scores are shown"
@@ -45,11 +45,15 @@ def main() -> None:
     }
     for (task, protocol, value), (table, undefined) in scored.predictions.items():
         place = arguments.out / "folds" / model / task.value / protocol / value
-        more = {} if undefined is None else {"undefined": undefined}
+        fold = expected.folds[task, protocol, value]
+        said = {"undefined": undefined, "eval_split": fold.eval_split, "enrolment_seed": fold.enrolment_seed}
+        more = {key: str(text) for key, text in said.items() if text is not None}
         write_table(place / "predictions.parquet", table, metadata | more)
         write_json(place / "metrics.json", scored.metrics[task, protocol, value])
+    made = {"eval_split": scored.record.eval_split, **scored.record.run_manifest.model_dump(mode="json")}
     for task, replicates in scored.replicates.items():
-        write_replicates(arguments.out / "folds" / model / task.value / "score_replicates.parquet", replicates)
+        path = arguments.out / "folds" / model / task.value / "score_replicates.parquet"
+        write_replicates(path, replicates, {"model": model, "task": task.value, **made})
     write_json(arguments.out / "runs" / f"{model}.json", scored.record.model_dump(mode="json"))
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from emma.files import InputError, OneLineParser, run_script, write_json
+from emma.files import InputError, OneLineParser, natural, run_script, write_json
 from emma.folds import read_fitted
 from emma.protocols import InDistribution, place_of
 from emma.release import load_manifest
@@ -21,7 +21,7 @@ def main() -> None:
     files = "files PROTOCOL/VALUE/predictions.parquet, readouts beside them; with the in-distribution fold"
     parser.add_argument("--predictions", type=Path, nargs="+", required=True, help=files)
     parser.add_argument("--metrics", type=Path, nargs="+", required=True, help="files PROTOCOL/VALUE/metrics.json")
-    parser.add_argument("--seed", type=int, required=True, help="the run's seed, which draws resamples")
+    parser.add_argument("--seed", type=natural, required=True, help="the run's seed, which draws resamples")
     parser.add_argument("--replicates", type=Path, required=True, help="Parquet table of bootstrap replicates")
     arguments = parser.parse_args()
     manifest = load_manifest(arguments.manifest)
@@ -30,12 +30,17 @@ def main() -> None:
     provenance = {}
     for path in arguments.predictions:
         protocol, value = place_of(path)
-        predictions, undefined, provenance[protocol, value] = read_fitted(path, manifest.data_release_hash)
+        predictions, undefined, provenance[protocol, value] = read_fitted(
+            path, manifest.data_release_hash, arguments.seed
+        )
         folds.setdefault(protocol, {})[value] = (predictions, undefined)
     wanted = {path: place_of(path) for path in arguments.metrics}
     for place in (*wanted.values(), (InDistribution.name, "all")):
         if place not in provenance:
             raise InputError(f"predictions: no {' '.join(place)}, expected among them")
+    splits = {made["eval_split"] for made in provenance.values()}
+    if len(splits) > 1:
+        raise InputError("predictions: eval_split: both dev and holdout, expected one split")
     only = {protocol for protocol, _ in wanted.values()}
     results, replicates = score_task(spec, task, folds, manifest.bootstrap, arguments.seed, only=only)
     for path, (protocol, value) in wanted.items():
@@ -43,7 +48,7 @@ def main() -> None:
             arguments.model, task, protocol, value, results[protocol][value], manifest, arguments.seed
         )
         write_json(path, record | provenance[protocol, value])
-    write_replicates(arguments.replicates, replicates)
+    write_replicates(arguments.replicates, replicates, record | provenance[protocol, value])
 
 
 if __name__ == "__main__":

@@ -52,7 +52,8 @@ def _archive(arguments: argparse.Namespace, tell: Callable[..., None]) -> None:
         root = Path(name).resolve()
         unpack(arguments.results, root)
         sums = tuple(check_sums(root))
-        tell(Outcome("sums", sum(path.is_file() for path in root.rglob("*")), sums, ""), root)
+        note = "" if arguments.project else "compared below with the config inside; --project names another"
+        tell(Outcome("sums", sum(path.is_file() for path in root.rglob("*")), sums, note), root)
         results = Results(find_results(root, arguments.results), arguments.project or root)
         verify(results, _checks(arguments.deep), lambda outcome: tell(outcome, root))
 

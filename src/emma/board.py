@@ -53,6 +53,7 @@ class FoldRecord(Strict):
     data_release_hash: str
     seed: int
     harness_version: str
+    eval_split: Literal["dev", "holdout"]
     metrics: dict[str, FoldValue]
     hashes: dict[Literal["predictions", "readout"], str | None]
     model_provenance: dict[str, Any]

@@ -188,6 +188,13 @@ def parse(model: type[M], value: Any, source: str | Path) -> M:
         raise InputError(f"{source}: {key}: {message}{more}") from None
 
 
+def natural(text: str) -> int:
+    """A whole number of 0 or more, for the options of a program."""
+    if not (text.isascii() and text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text}: expected a whole number of 0 or more")
+    return int(text)
+
+
 class OneLineParser(argparse.ArgumentParser):
     """Parses a program's options; a wrong one is an InputError, so that it too is one line and status 2."""
 

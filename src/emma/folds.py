@@ -33,11 +33,13 @@ PREDICTION_SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class FittedFold:
-    """A fold after its fit: the readout's tensors, the predictions, and why it is undefined, if it is."""
+    """A fold after its fit: the readout's tensors, the predictions, and why undefined, split and seed."""
 
     tensors: dict[str, np.ndarray]
     predictions: pa.Table
     undefined: str | None
+    eval_split: str | None = None
+    enrolment_seed: int | None = None
 
     @property
     def predictions_hash(self) -> str:
@@ -69,7 +71,7 @@ def fit_fold(
         raise InputError(f"{protocol.name}: made for another TaskSpec than the one that is fit")
     guard_fold(protocol, fold, *assigned)
     if fold.undefined is not None:
-        return FittedFold({}, PREDICTION_SCHEMA.empty_table(), fold.undefined)
+        return FittedFold({}, PREDICTION_SCHEMA.empty_table(), fold.undefined, fold.eval_split, fold.enrolment_seed)
     readout = make_readout(spec)
     readout.fit(embeddings.of(fold.train["scene_id"]), np.asarray(fold.train["target"]))
     if isinstance(readout, Discriminant):
@@ -78,7 +80,8 @@ def fit_fold(
     queries = fold.eval.filter(pc.equal(fold.eval["role"], "query"))
     scores = readout.scores(embeddings.of(queries["scene_id"]))
     columns = [queries["scene_id"], queries["session"], queries["target"], matrix_to_lists(scores)]
-    return FittedFold(readout.tensors, pa.table(columns, schema=PREDICTION_SCHEMA), None)
+    predictions = pa.table(columns, schema=PREDICTION_SCHEMA)
+    return FittedFold(readout.tensors, predictions, None, fold.eval_split, fold.enrolment_seed)
 
 
 def write_fitted(
@@ -90,26 +93,28 @@ def write_fitted(
 ) -> None:
     """Write a fold's readout (safetensors) and predictions (Parquet), both or neither.
 
-    The predictions carry the release, the model and the reason that the fold is undefined, if it is.
+    The predictions carry the release, the model, the evaluation split, the enrolment seed and the reason that the fold
+    is undefined, if there is one.
     """
     from safetensors.numpy import save
 
     metadata = {"data_release_hash": data_release_hash, "model_provenance": json.dumps(provenance, sort_keys=True)}
-    metadata |= {} if fitted.undefined is None else {"undefined": fitted.undefined}
+    said = {"undefined": fitted.undefined, "eval_split": fitted.eval_split, "enrolment_seed": fitted.enrolment_seed}
+    metadata |= {key: str(value) for key, value in said.items() if value is not None}
     with atomic(readout_path) as readout:
         readout.write_bytes(save({name: np.ascontiguousarray(fitted.tensors[name]) for name in sorted(fitted.tensors)}))
         write_table(predictions_path, fitted.predictions, metadata)
 
 
-def read_fitted(path: str | Path, data_release_hash: str) -> tuple[pa.Table, str | None, dict[str, Any]]:
+def read_fitted(path: str | Path, data_release_hash: str, seed: int) -> tuple[pa.Table, str | None, dict[str, Any]]:
     """Read a fold's predictions; ``readout.safetensors`` stands beside them.
 
     Returns:
-        the predictions, the reason the fold is undefined or None, and what made them: content hashes of predictions
-        and readout, and the model's provenance.
+        the predictions, the reason the fold is undefined or None, and what made them: the evaluation split, content
+        hashes of predictions and readout, and the model's provenance.
 
     Raises:
-        InputError: broken file, repeated scene, or predictions made on another release.
+        InputError: broken file, repeated scene, predictions made on another release or whose gallery another seed drew.
     """
     predictions = read_table(path, PREDICTION_SCHEMA)
     unique_ids(path, predictions["scene_id"])
@@ -119,6 +124,10 @@ def read_fitted(path: str | Path, data_release_hash: str) -> tuple[pa.Table, str
     metadata = metadata_of(predictions)
     if metadata.get("data_release_hash") != data_release_hash:
         raise InputError(f"{path}: data_release_hash: expected {data_release_hash}, that of the release")
+    if metadata.get("eval_split") not in {"DEV", "HOLDOUT"}:
+        raise InputError(f"{path}: eval_split: expected DEV or HOLDOUT in the schema metadata")
+    if metadata.get("enrolment_seed", str(seed)) != str(seed):
+        raise InputError(f"{path}: enrolment_seed: {metadata['enrolment_seed']}, expected {seed}, that of the run")
     beside = Path(path).with_name("readout.safetensors")
     try:
         readout = sha256(beside.read_bytes())
@@ -128,4 +137,5 @@ def read_fitted(path: str | Path, data_release_hash: str) -> tuple[pa.Table, str
     except (KeyError, ValueError):
         raise InputError(f"{path}: model_provenance: expected the model's provenance in the schema metadata") from None
     hashes = {"predictions": table_hash(predictions), "readout": readout}
-    return predictions, metadata.get("undefined"), {"hashes": hashes, "model_provenance": provenance}
+    made = {"eval_split": metadata["eval_split"].lower(), "hashes": hashes, "model_provenance": provenance}
+    return predictions, metadata.get("undefined"), made

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -39,13 +39,18 @@ class SplitNotAvailable(InputError):  # noqa: N818 (the protocol's own name)
 
 @dataclass(frozen=True)
 class Fold:
-    """One fold: FOLD_SCHEMA tables of fit scenes and of evaluation scenes, and why it is undefined, if it is."""
+    """One fold: FOLD_SCHEMA tables of fit scenes and of evaluation scenes, and why it is undefined, if it is.
+
+    ``eval_split``: the split that it is scored on; ``enrolment_seed``: what drew its gallery, where it has one.
+    """
 
     protocol: str
     value: str
     train: pa.Table
     eval: pa.Table
     undefined: str | None = None
+    eval_split: str | None = None
+    enrolment_seed: int | None = None
 
 
 class OODProtocol(ABC):
@@ -97,7 +102,8 @@ class OODProtocol(ABC):
         train = train_index.filter(pa.array(self.fitted(train_index, value)))
         queries = self.held_out(eval_index, value)
         roles = np.where(queries, "query", "")
-        if self.spec.readout.kind == "discriminant":
+        enrols = self.spec.readout.kind == "discriminant"
+        if enrols:
             roles = self._enrol(eval_index, queries, seed)
         chosen = eval_index.filter(pa.array(roles != ""))
         fold = Fold(
@@ -106,7 +112,8 @@ class OODProtocol(ABC):
             fold_table(self.spec, train, np.full(train.num_rows, "fit")),
             fold_table(self.spec, chosen, roles[roles != ""]),
         )
-        return Fold(self.name, value, fold.train, fold.eval, self.undefined(fold))
+        split = eval_index["split"][0].as_py() if eval_index.num_rows else None
+        return replace(fold, undefined=self.undefined(fold), eval_split=split, enrolment_seed=seed if enrols else None)
 
     def _enrol(self, index: pa.Table, queries: np.ndarray, seed: int) -> np.ndarray:
         """Roles of the rows: one enrolment session for every device, the queried scenes of the other sessions."""
@@ -295,23 +302,28 @@ def fold_table(spec: TaskSpec, index: pa.Table, roles: np.ndarray) -> pa.Table:
 
 
 def write_side(path: str | Path, fold: Fold, side: Literal["train", "eval"]) -> None:
-    """Write one side of a fold, with the fold's name and the reason it is undefined, if it is."""
-    naming = {"protocol": fold.protocol, "value": fold.value}
-    naming |= {} if fold.undefined is None else {"undefined": fold.undefined}
+    """Write one side of a fold with its name, evaluation split, enrolment seed and why it is undefined, if any."""
+    naming = {"protocol": fold.protocol, "value": fold.value, "eval_split": fold.eval_split}
+    naming |= {"enrolment_seed": fold.enrolment_seed, "undefined": fold.undefined}
+    naming = {key: str(said) for key, said in naming.items() if said is not None}
     write_table(path, fold.train if side == "train" else fold.eval, naming)
 
 
 def read_fold(train: str | Path, evaluation: str | Path, protocol: str, value: str) -> Fold:
     """Read the sides that ``write_side`` wrote; InputError on a broken file, SplitNotAvailable on another fold's."""
-    sides = {}
+    sides, place = {}, (protocol, value)
     for side, path in {"train": train, "eval": evaluation}.items():
         sides[side] = read_table(path, FOLD_SCHEMA)
         metadata = metadata_of(sides[side])
-        if (metadata.get("protocol"), metadata.get("value")) != (protocol, value):
+        if (metadata.get("protocol"), metadata.get("value")) != place:
             found = f"{metadata.get('protocol')} {metadata.get('value')}"
             raise SplitNotAvailable(f"{path}: fold {found}, expected {protocol} {value}")
         unique_ids(path, sides[side]["scene_id"])
-    return Fold(protocol, value, sides["train"], sides["eval"], metadata.get("undefined"))
+    seed = metadata.get("enrolment_seed")
+    if seed is not None and not seed.isdecimal():
+        raise InputError(f"{evaluation}: enrolment_seed: {seed}, expected a number of 0 or more")
+    drawn = None if seed is None else int(seed)
+    return Fold(*place, *sides.values(), metadata.get("undefined"), metadata.get("eval_split"), drawn)
 
 
 def guard_fold(protocol: OODProtocol, fold: Fold, train_index: pa.Table, eval_index: pa.Table) -> None:

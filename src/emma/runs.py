@@ -156,13 +156,14 @@ def collect_run(
     """Read the metrics of a model's folds and make its run record.
 
     Raises:
-        InputError: a fold is missing, or folds differ in release, seed, harness version or model.
+        InputError: a fold is missing, or folds differ in release, seed, harness version, evaluation split or model.
     """
     expected = {
         "model": config.name,
         "data_release_hash": manifest.data_release_hash,
         "seed": seed,
         "harness_version": HARNESS_VERSION,
+        "eval_split": eval_split.value.lower(),
     }
     found = read_metrics(paths, expected)
     results, hashes = {}, {}

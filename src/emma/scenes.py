@@ -163,6 +163,8 @@ def iterate_scenes(path: str | Path, *, verify: bool = True) -> Iterator[tuple[p
         except (KeyError, ValueError):
             raise InputError(f"{path}: expected the schema metadata antennas and samples") from None
         check_schema(path, file.schema_arrow, scene_schema(*shape))
+        if not file.metadata.num_rows:
+            raise InputError(f"{path}: expected at least one scene")
         for group in range(file.num_row_groups):
             try:
                 rows = file.read_row_group(group, use_threads=False)

@@ -15,7 +15,7 @@ from emma.metrics import METRICS, Metric, UndefinedMetricError
 from emma.protocols import InDistribution, primary_protocol
 from emma.release import BootstrapSpec, DataReleaseManifest
 from emma.statistics import bootstrap_weights
-from emma.tables import lists_to_matrix, matrix_to_lists, read_table, rows_of, write_table
+from emma.tables import lists_to_matrix, matrix_to_lists, metadata_of, read_table, rows_of, write_table
 from emma.tasks import TaskID, TaskSpec
 
 #: Predictions and the reason a fold is undefined, by protocol and value.
@@ -31,6 +31,9 @@ REPLICATE_SCHEMA = pa.schema(
         pa.field("replicates", pa.list_(pa.float64()), nullable=False),
     ]
 )
+
+#: What the schema metadata of replicates says; a board takes those of one release, seed and evaluation split alone.
+REPLICATE_PROVENANCE = ("model", "task", "data_release_hash", "seed", "eval_split", "harness_version")
 
 
 def score_width(spec: TaskSpec) -> int:
@@ -183,30 +186,60 @@ def fold_metrics(
     }
 
 
-def write_replicates(path: str | Path, replicates: Mapping[tuple[str, str, str], np.ndarray]) -> None:
-    """Write the replicates of one model and task, in the order of protocol, value and metric."""
+def write_replicates(
+    path: str | Path, replicates: Mapping[tuple[str, str, str], np.ndarray], provenance: Mapping[str, Any]
+) -> None:
+    """Write the replicates of one model and task, in the order of protocol, value and metric.
+
+    Args:
+        path: the file.
+        replicates: draws by (protocol, value, metric).
+        provenance: what drew them, for the schema metadata: REPLICATE_PROVENANCE.
+    """
     keys = sorted(replicates)
     naming = [pa.array([key[column] for key in keys], pa.string()) for column in range(3)]
     width = len(replicates[keys[0]]) if keys else 0
     lists = matrix_to_lists(np.array([replicates[key] for key in keys], np.float64).reshape(len(keys), width))
-    write_table(path, pa.table([*naming, lists], schema=REPLICATE_SCHEMA))
+    said = {key: str(provenance[key]) for key in REPLICATE_PROVENANCE}
+    write_table(path, pa.table([*naming, lists], schema=REPLICATE_SCHEMA), said)
 
 
-def primary_replicates(manifest: DataReleaseManifest, paths: Iterable[Path]) -> dict[str, dict[TaskID, dict]]:
+def read_replicates(path: Path, expected: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rows of one file of replicates; InputError where its schema metadata is not the provenance expected."""
+    table = read_table(path, REPLICATE_SCHEMA)
+    found = metadata_of(table)
+    for key, wanted in expected.items():
+        if found.get(key) != str(wanted):
+            raise InputError(f"{path}: {key}: {found.get(key)}, expected {wanted}")
+    return table.to_pylist()
+
+
+def primary_replicates(
+    manifest: DataReleaseManifest, paths: Iterable[Path], seed: int, eval_split: str
+) -> dict[str, dict[TaskID, dict]]:
     """Replicates ``[R]`` of the primary metric under the primary protocol, by model, task and held-out value.
 
     Args:
         manifest: the data release.
         paths: files ``.../MODEL/TASK/score_replicates.parquet``.
+        seed: the seed of the runs that they belong to.
+        eval_split: the runs' evaluation split, dev or holdout.
+
+    Raises:
+        InputError: broken file, replicates of another model, task, release, seed or split, or a file given twice.
     """
+    shared = {"data_release_hash": manifest.data_release_hash, "seed": seed, "eval_split": eval_split}
+    shared |= {"harness_version": HARNESS_VERSION}
     found: dict[str, dict[TaskID, dict]] = {}
     for path in paths:
         model, task = path.parts[-3], TaskID(path.parts[-2])
         spec = manifest.spec(task)
         wanted = {"protocol": primary_protocol(spec).name, "metric": spec.metric}
+        if task in found.get(model, {}):
+            raise InputError(f"{path}: replicates of {model} {task} given twice")
         found.setdefault(model, {})[task] = {
             row["value"]: np.array(row["replicates"])
-            for row in read_table(path, REPLICATE_SCHEMA).to_pylist()
+            for row in read_replicates(path, {"model": model, "task": task.value, **shared})
             if all(row[key] == value for key, value in wanted.items())
         }
     return found

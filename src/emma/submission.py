@@ -315,7 +315,11 @@ def score(bundle: Bundle, expected: Expected) -> Scored:
             for value, digest in values.items():
                 content = results[task][name][value]
                 head = fold_metrics(declared.model, task.value, name, value, content, release, declared.seed)
-                made = {"hashes": {"predictions": digest, "readout": None}, "model_provenance": provenance}
+                made = {
+                    "eval_split": expected.eval_split.value.lower(),
+                    "hashes": {"predictions": digest, "readout": None},
+                    "model_provenance": provenance,
+                }
                 metrics[task, name, value] = head | made
     record = run_record(
         release, declared, provenance, results, hashes, seed=declared.seed, eval_split=expected.eval_split

@@ -41,8 +41,10 @@ class Splits(Check):
                         where = path / f"{side}.parquet"
                         if table_hash(one) != table_hash(other):
                             self.fault(where, f"{_differing(one, other)} than {protocol} gives")
-                        if metadata_of(one).get("undefined") != wanted.undefined:
-                            self.fault(where, f"undefined: expected {wanted.undefined}")
+                    for field in ("undefined", "eval_split", "enrolment_seed"):
+                        if getattr(found, field) != getattr(wanted, field):
+                            where = path / "eval.parquet"
+                            self.fault(where, f"{field}: {getattr(found, field)}, expected {getattr(wanted, field)}")
 
 
 class Guards(Check):
@@ -118,8 +120,10 @@ class Predictions(Check):
                         path, f"data_release_hash: expected {release}, found {metadata.get('data_release_hash')}"
                     )
                 fold = results.rebuilt(task, protocol, value)
-                if results.undefined(*key) != fold.undefined:
-                    self.fault(path, f"undefined: expected {fold.undefined}, found {results.undefined(*key)}")
+                for field in ("undefined", "eval_split", "enrolment_seed"):
+                    expected = None if getattr(fold, field) is None else str(getattr(fold, field))
+                    if metadata.get(field) != expected:
+                        self.fault(path, f"{field}: expected {expected}, found {metadata.get(field)}")
                 self._rows(path, table, fold.eval.slice(0, 0) if fold.undefined else fold.eval)
                 provenance = results.run(model).run_manifest.model_provenance
                 self.compare(path, {"model_provenance": results.provenance(*key)}, {"model_provenance": provenance})
@@ -151,6 +155,7 @@ class Predictions(Check):
             "data_release_hash": results.manifest().data_release_hash,
             "seed": results.seed(),
             "harness_version": HARNESS_VERSION,
+            "eval_split": results.eval_split().value.lower(),
             "model_provenance": results.run(model).run_manifest.model_provenance,
         }
         self.compare(path, {name: record.get(name) for name in wanted}, wanted)

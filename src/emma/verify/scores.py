@@ -16,8 +16,7 @@ from emma.leaderboard import board_csv, build_board, check_provenance
 from emma.manifest import HARNESS_VERSION, bundle_hash
 from emma.protocols import InDistribution
 from emma.runs import run_record, stress_report
-from emma.scoring import REPLICATE_SCHEMA, primary_replicates, score_task
-from emma.tables import read_table
+from emma.scoring import primary_replicates, read_replicates, score_task
 from emma.tasks import TaskID
 from emma.verify.base import AGGREGATED, RESCORED, Check
 from emma.verify.results import Results
@@ -50,10 +49,13 @@ class Scores(Check):
         for kind in ("score", "stress"):
             own = {key: draws for key, draws in replicates.items() if (key[0] in board) == (kind == "score")}
             if own or kind == "score":
-                self._replicates(results.path("folds", model, task.value, f"{kind}_replicates.parquet"), own)
+                path = results.path("folds", model, task.value, f"{kind}_replicates.parquet")
+                made = {"model": model, "task": task.value, "data_release_hash": manifest.data_release_hash}
+                made |= {"seed": results.seed(), "eval_split": results.eval_split().value.lower()}
+                self._replicates(path, own, made | {"harness_version": HARNESS_VERSION})
 
-    def _replicates(self, path: Path, wanted: dict[tuple[str, str, str], np.ndarray]) -> None:
-        rows = read_table(path, REPLICATE_SCHEMA).to_pylist()
+    def _replicates(self, path: Path, wanted: dict[tuple[str, str, str], np.ndarray], made: dict[str, Any]) -> None:
+        rows = read_replicates(path, made)
         found = {(row["protocol"], row["value"], row["metric"]): np.array(row["replicates"], float) for row in rows}
         if len(found) != len(rows) or set(found) != set(wanted):
             self.fault(path, "expected one row a fold and metric that is defined")
@@ -164,7 +166,8 @@ class BoardFiles(Check):
             for model in results.run_files()
             for task in results.tasks_of(model)
         ]
-        replicates = primary_replicates(results.manifest(), paths)
+        split = results.eval_split().value.lower()
+        replicates = primary_replicates(results.manifest(), paths, results.seed(), split)
         real = {row.model: row.sim_to_real for row in _board(results).models}
         return build_board(results.manifest(), runs, replicates, real)
 

@@ -7,7 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emma.files import InputError, atomic, parse, read_json, read_yaml, run_script, write_json, write_text
+from emma.files import (
+    InputError,
+    OneLineParser,
+    atomic,
+    natural,
+    parse,
+    read_json,
+    read_yaml,
+    run_script,
+    write_json,
+    write_text,
+)
 from emma.tasks import Strict
 
 BAD_JSON = {
@@ -183,3 +194,16 @@ def test_json_is_utf_8_in_its_own_order(tmp_path):
     text = (tmp_path / "a.json").read_bytes()
     assert "é".encode() in text
     assert list(json.loads(text)) == ["b", "a"]
+
+
+@pytest.mark.parametrize("text", ["-1", "1.0", "x", "", "+1", "²"])
+def test_a_seed_below_zero_is_one_line(text, capsys):
+    def main():
+        parser = OneLineParser(prog="p")
+        parser.add_argument("--seed", type=natural)
+        parser.parse_args(["--seed", text])
+
+    with pytest.raises(SystemExit) as stopped:
+        run_script(main)
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err == f"p: argument --seed: {text}: expected a whole number of 0 or more\n"

@@ -1,6 +1,7 @@
 """A fold's fit and prediction: nothing is fit before every guard has passed, and files say what made them."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -101,7 +102,7 @@ def test_an_undefined_fold_is_written_and_read_with_its_reason(world, embeddings
     assert result.predictions.num_rows == 0
     assert len(result.predictions_hash) == 64
     write_fitted(tmp_path / "readout.safetensors", tmp_path / "predictions.parquet", result, HASH, PROVENANCE)
-    predictions, undefined, _ = read_fitted(tmp_path / "predictions.parquet", HASH)
+    predictions, undefined, _ = read_fitted(tmp_path / "predictions.parquet", HASH, 0)
     assert predictions.num_rows == 0
     assert undefined == "leave-one-environment-out E_URBAN: class NLOS has no fit scene"
 
@@ -111,7 +112,7 @@ def test_the_hash_in_memory_is_the_hash_from_the_file(fitted, tmp_path, task):
     *_, result = fitted(task)
     path = tmp_path / "predictions.parquet"
     write_fitted(tmp_path / "readout.safetensors", path, result, HASH, PROVENANCE)
-    predictions, undefined, made_by = read_fitted(path, HASH)
+    predictions, undefined, made_by = read_fitted(path, HASH, 0)
     assert made_by["hashes"]["predictions"] == result.predictions_hash == table_hash(predictions)
     assert made_by["model_provenance"] == PROVENANCE
     assert undefined is None
@@ -133,24 +134,24 @@ def test_files_that_cannot_be_trusted_are_refused(fitted, tmp_path):
     readout, path = tmp_path / "readout.safetensors", tmp_path / "predictions.parquet"
     write_fitted(readout, path, result, HASH, PROVENANCE)
     with pytest.raises(InputError, match=f"data_release_hash: expected {'b' * 64}"):
-        read_fitted(path, "b" * 64)
+        read_fitted(path, "b" * 64, 0)
     table = pq.read_table(path)
-    pq.write_table(table.replace_schema_metadata({"data_release_hash": HASH}), path)
+    pq.write_table(table.replace_schema_metadata({"data_release_hash": HASH, "eval_split": "DEV"}), path)
     with pytest.raises(InputError, match="model_provenance: expected"):
-        read_fitted(path, HASH)
-    doubled = FittedFold({}, pa.concat_tables([result.predictions, result.predictions.slice(0, 1)]), None)
+        read_fitted(path, HASH, 0)
+    doubled = FittedFold({}, pa.concat_tables([result.predictions, result.predictions.slice(0, 1)]), None, "DEV")
     write_fitted(readout, path, doubled, HASH, PROVENANCE)
     with pytest.raises(InputError, match="stands twice"):
-        read_fitted(path, HASH)
+        read_fitted(path, HASH, 0)
     write_fitted(readout, path, result, HASH, PROVENANCE)
     readout.unlink()
     with pytest.raises(InputError, match=r"readout\.safetensors: cannot be read"):
-        read_fitted(path, HASH)
+        read_fitted(path, HASH, 0)
     metadata = {"data_release_hash": HASH, "model_provenance": json.dumps(PROVENANCE)}
     other = table.drop_columns(["session"]).replace_schema_metadata(metadata)
     pq.write_table(other, path)
     with pytest.raises(InputError, match="session: column missing"):
-        read_fitted(path, HASH)
+        read_fitted(path, HASH, 0)
 
 
 def test_in_distribution_scores_the_same_scenes(world, embeddings):
@@ -168,3 +169,19 @@ def test_in_distribution_scores_the_same_scenes(world, embeddings):
 def test_predictions_keep_their_schema(fitted):
     for task in TaskID:
         assert fitted(task)[2].predictions.schema.equals(PREDICTION_SCHEMA)
+
+
+def test_predictions_say_their_split_and_the_seed_of_their_gallery(fitted, tmp_path):
+    readout, path = tmp_path / "readout.safetensors", tmp_path / "predictions.parquet"
+    for task in (TaskID.E_LOC_AOA, TaskID.E_ID_FP):
+        *_, result = fitted(task)
+        write_fitted(readout, path, result, HASH, PROVENANCE)
+        assert read_fitted(path, HASH, 0)[2]["eval_split"] == "dev"
+        if task is TaskID.E_ID_FP:
+            with pytest.raises(InputError, match="enrolment_seed: 0, expected 1, that of the run"):
+                read_fitted(path, HASH, 1)
+        else:
+            read_fitted(path, HASH, 1)
+    write_fitted(readout, path, replace(result, eval_split=None), HASH, PROVENANCE)
+    with pytest.raises(InputError, match="eval_split: expected DEV or HOLDOUT"):
+        read_fitted(path, HASH, 0)

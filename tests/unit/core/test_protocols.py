@@ -1,6 +1,7 @@
 """Folds: which scenes are on which side, and every way round the guards."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -416,6 +417,16 @@ def test_files_of_another_fold_are_refused(guarded, tmp_path, world):
     write_side(evaluation, altered(fold, eval=doubled), "eval")
     with pytest.raises(InputError, match="stands twice"):
         read_fold(train, evaluation, protocol.name, fold.value)
+    write_side(evaluation, replace(fold, enrolment_seed="x"), "eval")
+    with pytest.raises(InputError, match="enrolment_seed: x, expected a number"):
+        read_fold(train, evaluation, protocol.name, fold.value)
+
+
+def test_a_fold_says_its_split_and_what_drew_its_gallery(guarded):
+    assert [(fold.eval_split, fold.enrolment_seed) for _, fold, *_ in (guarded(AOA), guarded(FP))] == [
+        ("DEV", None),
+        ("DEV", SEED),
+    ]
 
 
 def test_names_of_classes_are_numbered_by_the_spec_alone(world):

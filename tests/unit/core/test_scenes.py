@@ -227,3 +227,10 @@ def test_an_index_with_a_repeated_id_or_another_schema_is_refused(write, tmp_pat
 
 def test_schema_names_pairs_of_every_antenna():
     assert scene_schema(8, 256).field("iq").type == pa.list_(pa.float32(), 2 * 8 * 256)
+
+
+def test_a_file_without_a_scene_is_refused(write):
+    path = write(samples(2))
+    pq.write_table(pq.read_table(path).slice(0, 0), path)
+    with pytest.raises(InputError, match=r"scenes\.parquet: expected at least one scene"):
+        list(iterate_scenes(path))

@@ -6,6 +6,7 @@ import pytest
 
 from emma.files import InputError
 from emma.folds import PREDICTION_SCHEMA
+from emma.manifest import HARNESS_VERSION
 from emma.metrics import METRICS
 from emma.release import BootstrapSpec
 from emma.scoring import (
@@ -213,13 +214,22 @@ def test_replicates_come_back_by_model_task_and_value(world, tmp_path):
     draws[key] = draws[key].copy()
     draws[key][0] = np.nan
     path = tmp_path / "toy" / "E-LOC-AOA" / "score_replicates.parquet"
-    write_replicates(path, dict(reversed(draws.items())))
+    release = world.manifest.data_release_hash
+    made = {"model": "toy", "task": AOA, "data_release_hash": release, "seed": 0, "eval_split": "dev"}
+    made["harness_version"] = HARNESS_VERSION
+    write_replicates(path, dict(reversed(draws.items())), made)
     first = path.read_bytes()
-    write_replicates(path, draws)
+    write_replicates(path, draws, made)
     assert path.read_bytes() == first
-    found = primary_replicates(world.manifest, [path])
+    found = primary_replicates(world.manifest, [path], 0, "dev")
     assert list(found) == ["toy"]
     assert sorted(found["toy"][AOA]) == ["E_RURAL", "E_URBAN"]
     np.testing.assert_array_equal(found["toy"][AOA]["E_URBAN"], draws[key])
-    write_replicates(path, {})
-    assert primary_replicates(world.manifest, [path]) == {"toy": {AOA: {}}}
+    with pytest.raises(InputError, match="given twice"):
+        primary_replicates(world.manifest, [path, path], 0, "dev")
+    for key, other in {"data_release_hash": "a" * 64, "seed": 1, "eval_split": "holdout", "model": "other"}.items():
+        write_replicates(path, draws, made | {key: other})
+        with pytest.raises(InputError, match=f"score_replicates.parquet: {key}: {other}, expected"):
+            primary_replicates(world.manifest, [path], 0, "dev")
+    write_replicates(path, {}, made)
+    assert primary_replicates(world.manifest, [path], 0, "dev") == {"toy": {AOA: {}}}

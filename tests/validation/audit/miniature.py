@@ -166,7 +166,7 @@ def _score(project, manifest, task, entry, protocols, assigned, seed):
             files = place / "readout.safetensors", place / "predictions.parquet"
             fitted = fit_fold(spec, protocol, fold, assigned, embeddings)
             write_fitted(*files, fitted, manifest.data_release_hash, provenance)
-            predictions, undefined, made[name, value] = read_fitted(files[1], manifest.data_release_hash)
+            predictions, undefined, made[name, value] = read_fitted(files[1], manifest.data_release_hash, seed)
             folds.setdefault(name, {})[value] = (predictions, undefined)
     scored, replicates = score_task(spec, task.value, folds, manifest.bootstrap, seed)
     board = board_protocols(spec)
@@ -176,7 +176,8 @@ def _score(project, manifest, task, entry, protocols, assigned, seed):
     for kind in ("score", "stress"):
         own = {key: draws for key, draws in replicates.items() if (key[0] in board) == (kind == "score")}
         if own:
-            write_replicates(results / "folds" / model / task.value / f"{kind}_replicates.parquet", own)
+            path = results / "folds" / model / task.value / f"{kind}_replicates.parquet"
+            write_replicates(path, own, record | hashes)
 
 
 def _config_hash(config):
@@ -202,7 +203,9 @@ def publish_board(results: Path) -> None:
     """Build the board and its files from the run records, as the workflow's program does."""
     manifest = load_manifest(results / "release/manifest.json")
     runs = {str(path): parse(RunRecord, read_json(path), path) for path in sorted((results / "runs").glob("*.json"))}
-    replicates = primary_replicates(manifest, sorted((results / "folds").glob("*/*/score_replicates.parquet")))
+    paths = sorted((results / "folds").glob("*/*/score_replicates.parquet"))
+    first = next(iter(runs.values()))
+    replicates = primary_replicates(manifest, paths, first.run_manifest.seed, first.eval_split)
     board, aggregation = build_board(manifest, runs, replicates)
     write_json(results / "leaderboard.json", board.model_dump(mode="json"))
     write_json(results / "leaderboard.schema.json", Board.model_json_schema())

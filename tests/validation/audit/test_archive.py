@@ -211,3 +211,42 @@ def test_a_truncated_archive_ends_in_one_line(built, tmp_path):
     path.write_bytes(built.read_bytes()[: built.stat().st_size // 2])
     done = verify(path)
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "expected a complete zip" in done.stderr
+
+
+def parquet_of(table):
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    return sink.getvalue().to_pybytes()
+
+
+def deep_type(depth):
+    kind = pa.int8()
+    for _ in range(depth):
+        kind = pa.list_(kind)
+    return kind
+
+
+SCHEMAS = {
+    "thousands of columns": lambda: pa.table({f"c{number}": pa.array([1]) for number in range(5000)}),
+    "deeply nested": lambda: pa.table({"a": pa.array([None], deep_type(60))}),
+    "one huge text": lambda: pa.table({"scene_id": pa.array(["x" * 2**26])}),
+    "a text a million times": lambda: pa.table({"scene_id": pa.array(["x" * 4000]).take(pa.array([0] * 400_000))}),
+}
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_a_hostile_parquet_schema_ends_within_bounded_memory(kind, tmp_path):
+    """A gigabyte of address space above the interpreter's own, and one line or a fault that names the file."""
+    path = tmp_path / "hostile.zip"
+    with_member("results/a.parquet", parquet_of(SCHEMAS[kind]()))(path)
+    code = (
+        "import resource, runpy, sys, numpy, pyarrow.parquet\n"
+        "own = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (own + 2**30,) * 2)\n"
+        "sys.argv = sys.argv[1:]\n"
+        "runpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    command = [sys.executable, "-c", code, str(ROOT / "scripts/verify.py"), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stderr.count("\n") == 1 and "hostile.zip" in done.stderr

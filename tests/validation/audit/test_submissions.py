@@ -218,3 +218,15 @@ def test_a_broken_bundle_is_refused_in_one_line(project, bundle, program, kind, 
     assert stopped.value.code == 2
     assert [line for line in error.splitlines() if message in line and str(bundle) in line], error
     assert "Traceback" not in error and len(error.splitlines()) <= 3
+
+
+def test_a_run_given_twice_is_refused(project, tmp_path):
+    results, out = project / "results", tmp_path / "out"
+    run = results / "runs/many.json"
+    files = sorted((results / "folds/many").glob("*/score_replicates.parquet"))
+    command = [sys.executable, ROOT / "scripts/build_leaderboard.py", "--manifest", results / "release/manifest.json"]
+    command += ["--runs", run, run, "--replicates", *files, "--board", out / "a", "--schema", out / "b"]
+    command += ["--csv", out / "c", "--aggregation", out / "d"]
+    done = subprocess.run(map(str, command), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "--runs: a run record is given twice, expected each once\n")
+    assert not out.exists()

@@ -146,6 +146,17 @@ def target_changed(results):
     rehash(results, f"{FOLD}/E_URBAN")
 
 
+def with_metadata(place, **said):
+    """A change of a Parquet file's schema metadata alone."""
+
+    def change(results):
+        table = pq.read_table(results / place)
+        more = {key.encode(): value.encode() for key, value in said.items()}
+        pq.write_table(table.replace_schema_metadata({**table.schema.metadata, **more}), results / place)
+
+    return change
+
+
 BOARD, RUN, METRICS = "leaderboard.json", "runs/many.json", f"{FOLD}/E_URBAN/metrics.json"
 BUNDLE = f"{FOLD}/E_URBAN/predictions.parquet"
 
@@ -253,6 +264,28 @@ TAMPERINGS = {
         METRICS,
     ),
     "seed of a fold": (of_json(METRICS, "seed", to=3), "predictions", METRICS),
+    "evaluation split of a fold": (of_json(METRICS, "eval_split", to="holdout"), "predictions", METRICS),
+    "evaluation split of a bundle": (with_metadata(BUNDLE, eval_split="HOLDOUT"), "predictions", BUNDLE),
+    "enrolment seed of a bundle": (
+        with_metadata(f"{FP}/U01/predictions.parquet", enrolment_seed="1"),
+        "predictions",
+        f"{FP}/U01/predictions.parquet",
+    ),
+    "enrolment seed of a fold": (
+        with_metadata("splits/E-ID-FP/leave-one-unit-out/U01/eval.parquet", enrolment_seed="1"),
+        "splits",
+        "splits/E-ID-FP/leave-one-unit-out/U01/eval.parquet",
+    ),
+    "replicates of another seed": (
+        with_metadata("folds/few/E-ID-FP/score_replicates.parquet", seed="1"),
+        "scores",
+        "folds/few/E-ID-FP/score_replicates.parquet",
+    ),
+    "replicates of another release": (
+        with_metadata("folds/few/E-LOC-LOS/stress_replicates.parquet", data_release_hash="0" * 64),
+        "scores",
+        "folds/few/E-LOC-LOS/stress_replicates.parquet",
+    ),
     "replicates": (edited_replicates, "scores", "folds/few/E-ID-FP/score_replicates.parquet"),
     "scores moved, hash made to match": (scores_moved, "readouts", BUNDLE),
     "targets moved, hash made to match": (target_changed, "predictions", BUNDLE),
@@ -292,6 +325,19 @@ TAMPERINGS = {
         f"{SPLIT}/E_URBAN/train.parquet",
     ),
     "scored scene leaked into the fit": (leak, "splits", f"{SPLIT}/E_URBAN/train.parquet"),
+    "scored scene leaked into the fit, seen by the guard": (leak, "guards", f"{SPLIT}/E_URBAN"),
+    "embeddings of another model": (
+        lambda results: shutil.copy(
+            results / "embeddings/few/E-LOC-LOS.parquet", results / "embeddings/many/E-LOC-LOS.parquet"
+        ),
+        "embeddings",
+        "embeddings/many/E-LOC-LOS.parquet",
+    ),
+    "scene dropped from the embeddings": (
+        lambda results: rewrite(results / "embeddings/many/E-LOC-LOS.parquet", lambda table: table.slice(1)),
+        "embeddings",
+        "embeddings/many/E-LOC-LOS.parquet",
+    ),
     "train scene dropped": (
         lambda results: rewrite(results / f"{SPLIT}/E_URBAN/train.parquet", lambda table: table.slice(1)),
         "splits",
@@ -331,6 +377,10 @@ def test_the_untouched_results_verify(pristine):
     outcomes = verify(Results(pristine / "results", pristine))
     assert [str(outcome) for outcome in outcomes if not outcome.passed] == []
     assert all(outcome.checked for outcome in outcomes) and len(outcomes) == len(CHECKS)
+
+
+def test_every_check_has_a_tampering_that_it_alone_must_name():
+    assert {check for _, check, _ in TAMPERINGS.values()} == {check.name for check in CHECKS}
 
 
 @pytest.mark.parametrize("kind", TAMPERINGS)

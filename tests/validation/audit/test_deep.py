@@ -1,0 +1,87 @@
+"""What only --deep can see: a sample or a readout that was forged before everything above it was made again."""
+
+from dataclasses import replace
+
+import emma_miniature as miniature
+import numpy as np
+import pytest
+
+from emma.folds import PREDICTION_SCHEMA
+from emma.readouts import load_readout
+from emma.scenes import iterate_scenes
+from emma.tables import matrix_to_lists
+from emma.tasks import Split, TaskID
+from emma.verify import Results, verify
+from emma.verify.deep import Refitted, Regenerated
+
+AOA, DEV = TaskID.E_LOC_AOA, Split.DEV
+#: Tasks whose readout is one matrix of weights.
+LINEAR = ("E-LOC-AOA", "E-LOC-LOS")
+
+
+def faults(outcomes):
+    return [fault for outcome in outcomes for fault in outcome.faults]
+
+
+@pytest.fixture
+def recipe(pristine):
+    """Stands for the generator: the untouched scenes of one split, as a chunk made again."""
+    path = pristine / "results/scenes/E-LOC-AOA/DEV.parquet"
+    index, iq = next(iterate_scenes(path))
+    columns = index.drop_columns(["scene_id", "iq_sha256"]).to_pydict()
+    return lambda results: iter([(AOA, DEV, 0, iq, columns)])
+
+
+def test_untouched_results_pass(pristine, recipe):
+    results = Results(pristine / "results", pristine)
+    outcomes = verify(results, [Regenerated(recipe), Refitted(share=1)])
+    assert faults(outcomes) == []
+    assert outcomes[0].note == "1 chunks bit for bit"
+    assert outcomes[1].checked == len(list(results.model_folds())) == 48
+
+
+def test_a_forged_sample_under_new_hashes_is_seen_by_the_recipe_alone(tmp_path, monkeypatch, recipe):
+    plain = miniature.write_scenes
+
+    def forged(path, index, chunks):
+        ((iq, columns),) = chunks
+        if path.parts[-2:] == ("E-LOC-AOA", "DEV.parquet"):
+            iq = iq.copy()
+            iq[5, 0, 3] += np.float32(0.01)
+        plain(path, index, iter([(iq, columns)]))
+
+    monkeypatch.setattr(miniature, "write_scenes", forged)
+    results = Results(miniature.build(tmp_path), tmp_path)
+    assert faults(verify(results)) == []
+    (fault,) = faults(verify(results, [Regenerated(recipe)]))
+    assert "scenes/E-LOC-AOA/DEV.parquet: scene 5: differs by" in fault
+
+
+def test_a_forged_sample_is_seen_without_the_samples_too(tmp_path, monkeypatch, recipe):
+    test_a_forged_sample_under_new_hashes_is_seen_by_the_recipe_alone(tmp_path, monkeypatch, recipe)
+    (tmp_path / "results/scenes/E-LOC-AOA/DEV.parquet").unlink()
+    (fault,) = faults(verify(Results(tmp_path / "results", tmp_path), [Regenerated(recipe)]))
+    assert "scenes from 0 on: other samples than the recipe gives" in fault
+
+
+def test_a_forged_readout_under_new_hashes_is_seen_by_the_fit_alone(tmp_path, monkeypatch):
+    plain = miniature.fit_fold
+
+    def forged(spec, protocol, fold, assigned, embeddings):
+        fitted = plain(spec, protocol, fold, assigned, embeddings)
+        chosen = protocol.name == "leave-one-environment-out" and fold.value == "E_URBAN"
+        if not chosen or embeddings.provenance["name"] != "many" or "weights" not in fitted.tensors:
+            return fitted
+        tensors = fitted.tensors | {"weights": fitted.tensors["weights"] * 1.5}
+        scores = load_readout(spec, tensors).scores(embeddings.of(fitted.predictions["scene_id"]))
+        place = PREDICTION_SCHEMA.get_field_index("scores")
+        field = PREDICTION_SCHEMA.field(place)
+        predictions = fitted.predictions.set_column(place, field, matrix_to_lists(scores))
+        return replace(fitted, tensors=tensors, predictions=predictions)
+
+    monkeypatch.setattr(miniature, "fit_fold", forged)
+    results = Results(miniature.build(tmp_path), tmp_path)
+    assert faults(verify(results)) == []
+    found = faults(verify(results, [Refitted(share=1)]))
+    place = "leave-one-environment-out/E_URBAN/predictions.parquet: scores: differ by"
+    assert [f"folds/many/{task}/{place}" in fault for task, fault in zip(LINEAR, found, strict=True)] == [True, True]
