@@ -6,9 +6,10 @@ of their key column. Nothing hashed holds a time, a path or a host name.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,8 +51,7 @@ def _canonical(value: Any) -> str:
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
             raise ValueError("canonical JSON: keys must be strings")
-        keys = sorted(value, key=lambda key: key.encode("utf-16-be"))
-        return "{" + ",".join(f"{_canonical(key)}:{_canonical(value[key])}" for key in keys) + "}"
+        return "{" + ",".join(f"{_canonical(key)}:{_canonical(value[key])}" for key in _in_order(value)) + "}"
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
         return "[" + ",".join(map(_canonical, value)) + "]"
     raise ValueError(f"canonical JSON: {type(value).__name__} is not a JSON type")
@@ -75,6 +75,32 @@ def _number(value: float) -> str:
     return f"{mantissa}e{power:+d}"
 
 
+def canonical_records(
+    columns: Mapping[str, Sequence], around: Mapping[str, Any], name: str, own: Mapping[str, Sequence[str]]
+) -> list[bytes]:
+    """Canonical JSON of one record a row: ``around``, under ``name`` the row of ``columns``, and its texts of ``own``.
+
+    The same bytes as ``canonical_json`` of each, at a fraction of the time: a value that comes again is written once.
+    """
+    written = {}
+    for key, values in columns.items():
+        texts = {value: _canonical(value) for value in dict.fromkeys(values)}
+        written[key] = [texts[value] for value in values]
+    inner = "{" + ",".join(f"{_canonical(key).replace('%', '%%')}:%s" for key in _in_order(columns)) + "}"
+    outer = {key: _canonical(value).replace("%", "%%") for key, value in around.items()}
+    outer |= dict.fromkeys(own, '"%s"') | {name: inner}
+    template = "{" + ",".join(f"{_canonical(key).replace('%', '%%')}:{outer[key]}" for key in _in_order(outer)) + "}"
+    slots = []
+    for key in _in_order(outer):
+        slots += [written[column] for column in _in_order(columns)] if key == name else []
+        slots += [[text.translate(_ESCAPE_TABLE) for text in own[key]]] if key in own else []
+    return [(template % row).encode() for row in zip(*slots, strict=True)]
+
+
+def _in_order(keys: Iterable[str]) -> list[str]:
+    return sorted(keys, key=lambda key: key.encode("utf-16-be"))
+
+
 def content_hash(value: Any) -> str:
     """SHA-256 of a JSON value's canonical form."""
     return sha256(canonical_json(value))
@@ -89,19 +115,93 @@ def table_hash(table: pa.Table, key: str = "scene_id") -> str:
     """
     import pyarrow as pa
 
-    keys = table[key].to_pylist()
-    if None in keys or len(set(keys)) != len(keys):
-        raise ValueError(f"column {key}: keys must be present and unique")
-    order = sorted(range(len(keys)), key=keys.__getitem__)
+    order = _key_order(table[key], key)
     digest = hashlib.sha256()
     schema = [[field.name, _type_name(field.type)] for field in table.schema]
     digest.update(canonical_json({"rows": table.num_rows, "schema": schema}))
-    table = table.take(pa.array(order, pa.int64()))
     for column in table.columns:
-        for part in _column_bytes(column):
-            digest.update(len(part).to_bytes(8, "little"))
-            digest.update(part)
+        array = _whole(column)
+        if (matrix := _as_matrix(array)) is not None:
+            # The head of a list column without nulls, then its rows in order, without a copy of the column.
+            rows, width = matrix.shape
+            for part in (np.packbits(np.ones(rows, bool)), np.full(rows, width, "<i8"), _all_valid(rows * width)):
+                _absorb(digest, part)
+            digest.update(matrix.nbytes.to_bytes(8, "little"))
+            step = max(1, _BLOCK // max(1, width))
+            for start in range(0, rows, step):
+                _absorb_values(digest, matrix[order[start : start + step]].reshape(-1))
+            continue
+        for part in _column_parts(array.take(pa.array(order))):
+            _absorb(digest, part)
     return digest.hexdigest()
+
+
+def _key_order(column: pa.ChunkedArray, key: str) -> np.ndarray:
+    """Row numbers in the order of the keys; ValueError if one is null or stands twice."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if column.null_count or pc.count_distinct(column).as_py() < len(column):
+        raise ValueError(f"column {key}: keys must be present and unique")
+    if pa.types.is_string(column.type):
+        # Bytes of UTF-8 sort as the code points do.
+        return np.asarray(pc.sort_indices(column), np.int64)
+    keys = column.to_pylist()
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array, without a copy where it is one."""
+    import pyarrow as pa
+
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    chunks = column.unify_dictionaries().chunks
+    return pa.concat_arrays(chunks) if chunks else pa.array([], column.type)
+
+
+#: Values hashed at a time: few enough to stay in a processor's cache.
+_BLOCK = 2**15
+
+
+def _as_matrix(array: pa.Array) -> np.ndarray | None:
+    """A column of equally long float lists without nulls as a view ``[rows, width]``; None for any other."""
+    import pyarrow as pa
+
+    kind = array.type
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    if not is_list or array.null_count or not pa.types.is_floating(kind.value_type):
+        return None
+    values, lengths = array.flatten(), np.asarray(array.value_lengths())
+    if values.null_count or not len(lengths) or (lengths != lengths[0]).any():
+        return None
+    return np.asarray(values).reshape(len(lengths), lengths[0])
+
+
+@functools.lru_cache(maxsize=8)
+def _all_valid(count: int) -> bytes:
+    return np.packbits(np.ones(count, bool)).tobytes()
+
+
+def _absorb(digest: hashlib._Hash, part: np.ndarray | bytes) -> None:
+    """Hash the length in bytes of one part of a column, then the part."""
+    if isinstance(part, bytes):
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+        return
+    digest.update(part.nbytes.to_bytes(8, "little"))
+    for start in range(0, len(part), _BLOCK):
+        _absorb_values(digest, part[start : start + _BLOCK])
+
+
+def _absorb_values(digest: hashlib._Hash, values: np.ndarray) -> None:
+    """Hash little-endian values; one zero and one NaN stand for all."""
+    if values.dtype.kind == "f":
+        values = values + values.dtype.type(0)
+        # The least value is NaN where any is.
+        if values.size and np.isnan(values.min()):
+            values[np.isnan(values)] = np.nan
+    digest.update(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).view(np.uint8) if values.size else b"")
 
 
 def _type_name(kind: pa.DataType) -> str:
@@ -120,27 +220,24 @@ def _type_name(kind: pa.DataType) -> str:
     return str(kind)
 
 
-def _column_bytes(array: pa.Array | pa.ChunkedArray) -> list[bytes]:
-    """The content of one column as byte strings: validity, offsets (where there are any), values with nulls zeroed."""
+def _column_parts(array: pa.Array) -> list[np.ndarray | bytes]:
+    """The content of one column in parts: validity, offsets (where there are any), values with nulls zeroed."""
     import pyarrow as pa
 
-    if isinstance(array, pa.ChunkedArray):
-        array = array.unify_dictionaries()
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    valid = np.asarray(array.is_valid())
-    head = np.packbits(valid).tobytes()
+    head = np.packbits(np.asarray(array.is_valid())) if array.null_count else _all_valid(len(array))
     kind = array.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         lengths = np.asarray(array.value_lengths().fill_null(0)).astype("<i8")
-        return [head, lengths.tobytes(), *_column_bytes(array.flatten())]
+        return [head, lengths, *_column_parts(array.flatten())]
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        texts = [(text or "").encode("utf-8") for text in array.to_pylist()]
-        return [head, np.array([len(text) for text in texts], "<i8").tobytes(), b"".join(texts)]
+        array = array.cast(pa.large_string()).fill_null("")
+        offsets = np.frombuffer(array.buffers()[1], "<i8")[array.offset : array.offset + len(array) + 1]
+        first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
+        data = array.buffers()[2]
+        texts = np.frombuffer(data, np.uint8)[first:last] if data is not None and last > first else b""
+        return [head, np.diff(offsets), texts]
     if pa.types.is_boolean(kind):
-        return [head, np.packbits(np.asarray(array.fill_null(False))).tobytes()]
-    values = np.ascontiguousarray(np.asarray(array.fill_null(0)))
-    if values.dtype.kind == "f":
-        values = np.where(np.isnan(values), values.dtype.type(np.nan), values + values.dtype.type(0))
-    return [head, values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes()]
+        return [head, np.packbits(np.asarray(array.fill_null(False)))]
+    return [head, np.ascontiguousarray(np.asarray(array.fill_null(0) if array.null_count else array))]

@@ -12,9 +12,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from emma.files import InputError
+from emma.logistic import GRADIENT_TOLERANCE, CrossEntropy, minimise
 from emma.tasks import ReadoutSpec, TaskSpec
 
-_GRADIENT_TOLERANCE = 1e-7
+#: Rows a pass over the features takes at a time: they fit into a processor's cache.
+_ROWS = 512
 
 
 class Readout(ABC):
@@ -51,13 +53,17 @@ class Readout(ABC):
                 f"readout: {self.parameters(width)} parameters for width {width}, over the pinned "
                 f"{self.spec.max_parameters}"
             )
-        features = np.asarray(features, dtype=np.float64)
-        self.tensors = {"mean": features.mean(axis=0), "scale": _scale(features)}
-        self._fit(self._standardised(features), np.asarray(target))
+        mean = features.mean(axis=0, dtype=np.float64)
+        # One float64 copy: at many scenes, copies are what a fit costs.
+        inputs, spread = _centred(features, mean)
+        self.tensors = {"mean": mean, "scale": _scale(features, mean, spread)}
+        inputs *= self.tensors["scale"]
+        self._fit(inputs, np.asarray(target))
         return self
 
     @abstractmethod
-    def _fit(self, features: np.ndarray, target: np.ndarray) -> None: ...
+    def _fit(self, features: np.ndarray, target: np.ndarray) -> None:
+        """Fit on standardised features, float64 ``[N, D]``."""
 
     @abstractmethod
     def scores(self, features: np.ndarray) -> np.ndarray:
@@ -95,7 +101,7 @@ class RidgeAngle(Readout):
 
 
 class Logistic(Readout):
-    """L2-regularised logistic regression, binary or multinomial, fit by a trust-region Newton method from zero.
+    """L2-regularised logistic regression, binary or multinomial, fit from zero by ``emma.logistic``.
 
     Minimises ``mean_w loss + regularisation / 2 |W|^2``; the intercept is not penalised, and with
     ``class_balanced`` the weights of the mean make every class count the same. InputError where the pinned
@@ -111,35 +117,19 @@ class Logistic(Readout):
         return (width + 1) * self._outputs
 
     def _fit(self, features: np.ndarray, target: np.ndarray) -> None:
-        from scipy.optimize import minimize
-
         classes = target.astype(np.int64)
         weights = np.ones(len(classes))
         if self.spec.class_balanced:
             weights = (1.0 / np.maximum(np.bincount(classes, minlength=self.n_classes), 1))[classes]
         weights /= weights.sum()
-        # Coordinates in which the curvature is near one in every direction, however collinear the features are.
-        spread, axes = np.linalg.eigh(features.T * weights @ features)
-        basis = axes / np.sqrt(np.maximum(spread, 0.0) / 4.0 + self.spec.regularisation)
-        penalty = np.append(self.spec.regularisation * (basis * basis).sum(axis=0), 0.0)[:, None]
-        inputs = np.hstack([features @ basis, np.ones((len(features), 1))])
-        loss = _CrossEntropy(inputs, classes, weights, penalty, self._outputs)
-        result = minimize(
-            loss.value_and_gradient,
-            np.zeros(inputs.shape[1] * self._outputs),
-            jac=True,
-            hessp=loss.curvature,
-            method="trust-ncg",
-            options={"gtol": _GRADIENT_TOLERANCE, "maxiter": 1_000},
-        )
-        gradient = np.linalg.norm(result.jac)
-        if not gradient <= 100 * _GRADIENT_TOLERANCE:
+        loss = CrossEntropy(features, classes, weights, self.spec.regularisation, self._outputs)
+        solution, gradient = minimise(loss)
+        if not gradient <= 100 * GRADIENT_TOLERANCE:
             raise InputError(
                 f"readout: regularisation: {self.spec.regularisation} is too weak for a logistic fit of these features "
                 f"to converge (gradient {gradient:.1e})"
             )
-        solution = result.x.reshape(-1, self._outputs)
-        self.tensors |= {"weights": basis @ solution[:-1], "intercept": solution[-1]}
+        self.tensors |= {"weights": solution[:-1].copy(), "intercept": solution[-1].copy()}
 
     def scores(self, features: np.ndarray) -> np.ndarray:
         """Logits ``[N, 1]`` of the positive class, or ``[N, C]``."""
@@ -158,8 +148,6 @@ class Discriminant(Readout):
         return width * max(0, min(self.n_classes - 1, width))
 
     def _fit(self, features: np.ndarray, target: np.ndarray) -> None:
-        from scipy.linalg import eigh
-
         classes = np.unique(target)
         width, share = features.shape[1], self.spec.regularisation
         means = np.stack([features[target == name].mean(axis=0) for name in classes])
@@ -175,7 +163,7 @@ class Discriminant(Readout):
         # Sw^-1 Sb has rank classes - 1: solve in the small space spanned by the class means.
         spanned = np.linalg.solve(within, offsets.T)
         small = offsets @ spanned
-        values, vectors = eigh((small + small.T) / 2.0)
+        values, vectors = np.linalg.eigh((small + small.T) / 2.0)
         order = np.argsort(values)[::-1][:directions]
         projection = spanned @ vectors[:, order] / np.sqrt(np.maximum(values[order], 1e-12))
         signs = np.sign(projection[np.abs(projection).argmax(axis=0), np.arange(directions)])
@@ -209,64 +197,29 @@ def load_readout(spec: TaskSpec, tensors: Mapping[str, np.ndarray]) -> Readout:
     return readout
 
 
-def _scale(features: np.ndarray) -> np.ndarray:
+def _centred(features: np.ndarray, mean: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Features less their mean, float64 ``[N, D]``, and their standard deviations ``[D]``."""
+    centred = np.empty(features.shape)
+    # Row by row, as numpy's own std adds them, and without an array of all squares.
+    total, squares = np.zeros(features.shape[1]), np.empty((_ROWS + 1, features.shape[1]))
+    for start in range(0, len(features), _ROWS):
+        block = centred[start : start + _ROWS]
+        np.subtract(features[start : start + _ROWS], mean, out=block)
+        squares[0] = total
+        np.multiply(block, block, out=squares[1 : len(block) + 1])
+        total = np.add.reduce(squares[: len(block) + 1], axis=0)
+    return centred, np.sqrt(total / len(features))
+
+
+def _scale(features: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
     """Reciprocal standard deviations ``[D]``, zero for a feature that is constant up to rounding."""
-    spread = features.std(axis=0)
-    floor = 1e-9 * np.abs(features).max(axis=0, initial=0.0)
+    # No value lies further from the mean than the root of N times the deviation: few features need a closer look.
+    floor = 1e-9 * (np.abs(mean) + np.sqrt(len(features)) * spread)
+    near = np.flatnonzero(~(spread > floor))
+    floor[near] = 1e-9 * np.abs(features[:, near].astype(np.float64)).max(axis=0, initial=0.0)
     return np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > floor)
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
-
-
-class _CrossEntropy:
-    """Weighted cross-entropy with an L2 penalty, as a function of flat coefficients ``[D * K]``.
-
-    Args:
-        inputs: ``[N, D]``, a column of ones among them.
-        classes: class indices ``[N]``.
-        weights: weight of each sample ``[N]``; they sum to 1.
-        penalty: L2 weight of each row of coefficients ``[D, 1]``.
-        outputs: K scores a sample; one stands for two classes, the first of which scores 0.
-    """
-
-    def __init__(
-        self, inputs: np.ndarray, classes: np.ndarray, weights: np.ndarray, penalty: np.ndarray, outputs: int
-    ) -> None:
-        self._inputs, self._weights, self._penalty, self._outputs = inputs, weights[:, None], penalty, outputs
-        self._chosen = classes[:, None] == np.arange(2 if outputs == 1 else outputs)
-        self._last = (np.empty(0), (np.empty(0), np.empty(0)))
-
-    def _losses(self, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Cross-entropy of each sample ``[N]`` and class probabilities ``[N, C]``; the last ones are kept."""
-        if not np.array_equal(flat, self._last[0]):
-            self._last = (flat.copy(), self._evaluated(flat))
-        return self._last[1]
-
-    def _evaluated(self, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        logits = self._inputs @ flat.reshape(-1, self._outputs)
-        if self._outputs == 1:
-            logits = np.hstack([np.zeros_like(logits), logits])
-        margins = logits - logits[self._chosen][:, None]
-        top = margins.max(axis=1, keepdims=True)
-        exponentials = np.exp(margins - top)
-        totals = exponentials.sum(axis=1, keepdims=True)
-        return (np.log(totals) + top)[:, 0], exponentials / totals
-
-    def value_and_gradient(self, flat: np.ndarray) -> tuple[float, np.ndarray]:
-        """The objective and its gradient ``[D * K]``."""
-        losses, probabilities = self._losses(flat)
-        coefficients = flat.reshape(-1, self._outputs)
-        residual = self._weights * (probabilities - self._chosen)[:, -self._outputs :]
-        value = self._weights[:, 0] @ losses + 0.5 * (self._penalty * coefficients**2).sum()
-        return value, (self._inputs.T @ residual + self._penalty * coefficients).reshape(-1)
-
-    def curvature(self, flat: np.ndarray, direction: np.ndarray) -> np.ndarray:
-        """Product ``[D * K]`` of the Hessian at ``flat`` with a direction."""
-        probabilities = self._losses(flat)[1][:, -self._outputs :]
-        direction = direction.reshape(-1, self._outputs)
-        change = self._inputs @ direction
-        change = probabilities * (change - (probabilities * change).sum(axis=1, keepdims=True))
-        return (self._inputs.T @ (self._weights * change) + self._penalty * direction).reshape(-1)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from emma.files import InputError, atomic
-from emma.hashing import content_hash, sha256
+from emma.hashing import canonical_records, content_hash, sha256
 from emma.tables import check_schema, check_values, open_parquet, read_table, unique_ids
 
 _TEXT, _NUMBER = pa.string(), pa.float64()
@@ -59,6 +59,21 @@ def identify(iq: np.ndarray, metadata: Mapping[str, Any]) -> tuple[str, str]:
     iq_sha256 = sha256(np.ascontiguousarray(iq, dtype="<c8").data.cast("B"))
     record = {"metadata": metadata, "antennas": iq.shape[0], "samples": iq.shape[1], "iq_sha256": iq_sha256}
     return content_hash(record), iq_sha256
+
+
+def identify_all(iq: np.ndarray, metadata: pa.Table) -> tuple[list[str], list[str]]:
+    """Scene ids and ``iq_sha256`` of n scenes, as ``identify`` gives them one by one.
+
+    Args:
+        iq: complex64 ``[n, antennas, samples]``.
+        metadata: n rows of METADATA_SCHEMA.
+    """
+    iq = np.ascontiguousarray(iq, dtype="<c8")
+    iq_hashes = [sha256(samples) for samples in iq.view(np.uint8).reshape(len(iq), -1)]
+    columns = {name: metadata[name].to_pylist() for name in METADATA_SCHEMA.names}
+    around = {"antennas": iq.shape[1], "samples": iq.shape[2]}
+    records = canonical_records(columns, around, "metadata", {"iq_sha256": iq_hashes})
+    return [sha256(record) for record in records], iq_hashes
 
 
 def check_iq(path: str | Path, iq: np.ndarray) -> None:
@@ -125,8 +140,7 @@ def _chunk_table(path: str | Path, iq: np.ndarray, columns: Mapping[str, Sequenc
         [pa.array(_plain(columns[field.name]), field.type) for field in METADATA_SCHEMA], schema=METADATA_SCHEMA
     )
     check_values(path, metadata, METADATA_SCHEMA)
-    ids = [identify(samples, row) for samples, row in zip(iq, metadata.to_pylist(), strict=True)]
-    scene_ids, iq_hashes = zip(*ids, strict=True)
+    scene_ids, iq_hashes = identify_all(iq, metadata)
     return pa.table([pa.array(scene_ids), pa.array(iq_hashes), *metadata.columns], schema=INDEX_SCHEMA)
 
 
@@ -182,7 +196,7 @@ def iterate_scenes(path: str | Path, *, verify: bool = True) -> Iterator[tuple[p
 
 
 def _verify_ids(path: str | Path, table: pa.Table, iq: np.ndarray) -> None:
-    for samples, row in zip(iq, table.to_pylist(), strict=True):
-        found = row.pop("scene_id"), row.pop("iq_sha256")
-        if identify(samples, row) != found:
-            raise InputError(f"{path}: scene_id: {found[0]} does not match its content")
+    found = table["scene_id"].to_pylist(), table["iq_sha256"].to_pylist()
+    for scene_id, iq_sha256, *made in zip(*found, *identify_all(iq, table), strict=True):
+        if made != [scene_id, iq_sha256]:
+            raise InputError(f"{path}: scene_id: {(scene_id, iq_sha256)} does not match its content")

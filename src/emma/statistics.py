@@ -74,12 +74,20 @@ def bootstrap_weights(n: int, *, n_resamples: int, seed: Seed, groups: Any = Non
     for code in range(int(stratum.max()) + 1 if n_units else 0):
         members = np.flatnonzero(stratum == code)
         size = len(members)
-        rows = max(1, 2**22 // size)
+        # Few draws at a time, so that they stay in a processor's cache; the stream does not depend on how many.
+        rows = max(1, 2**15 // size)
         for start in range(0, n_resamples, rows):
             stop = min(start + rows, n_resamples)
-            drawn = rng.integers(size, size=(stop - start, size)) + np.arange(stop - start)[:, None] * size
-            counted = np.bincount(drawn.ravel(), minlength=(stop - start) * size).reshape(-1, size)
-            times[start:stop, members] = counted
+            drawn = rng.integers(size, size=(stop - start, size))
+            if rows > 8:
+                drawn += np.arange(stop - start)[:, None] * size
+                counted = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(-1, size)
+            else:
+                counted = [np.bincount(row, minlength=size) for row in drawn]
+            if size == n_units:
+                times[start:stop] = counted
+            else:
+                times[start:stop, members] = counted
     return times if groups is None else times[:, unit]
 
 

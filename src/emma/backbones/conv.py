@@ -58,7 +58,20 @@ class ConvBackbone:
         if antennas not in self._encoders:
             raise ValueError(f"{self.name}: {antennas} antennas, expected one of {sorted(self._encoders)}")
         channels = torch.from_numpy(as_channels(iq)).to(self._device)
-        return self._encoders[antennas](channels).cpu().numpy()
+        encoder = self._encoders[antennas]
+        return torch.cat([encoder(part) for part in _portions(channels)]).cpu().numpy()
+
+
+def _portions(channels: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Scenes ``[B, 2A, T]`` in portions whose activations stay in a processor's cache, four MiB in the first layer.
+
+    No portion is a single scene unless all is: for one scene torch takes another kernel, which rounds otherwise.
+    """
+    size = max(2, 2**15 // channels.shape[2])
+    if channels.device.type != "cpu" or len(channels) <= size + 1:
+        return (channels,)
+    portions = channels.split(size)
+    return portions if len(portions[-1]) > 1 else (*portions[:-2], torch.cat(portions[-2:]))
 
 
 def seeded_encoder(antennas: int, seed: int) -> Encoder:

@@ -60,6 +60,24 @@ def _area(positives: np.ndarray, negatives: np.ndarray) -> np.ndarray:
     return ratio(won, 2.0 * positives[..., -1] * negatives[..., -1])
 
 
+def _untied_areas(order: _Order, weights: np.ndarray) -> np.ndarray:
+    """Return the area of every resample where no scores tie and resamples hold fewer than 2**26 samples.
+
+    The same whole numbers as ``_area`` divides, from fewer passes: a positive wins over the negatives below it.
+    """
+    positive = order.positive.astype(bool)
+    below = np.cumsum(~positive)[positive]
+    blocks = []
+    for block in row_blocks(weights, 2**19):
+        wins = np.take(block, order.order[positive], axis=1).astype(np.float64)
+        beaten = np.zeros((len(block), len(positive) - len(below) + 1), np.int32)
+        np.cumsum(np.take(block, order.order[~positive], axis=1), axis=1, out=beaten[:, 1:])
+        # Products of two sums below 2**26 are exact in float64.
+        won = np.einsum("rn,rn->r", wins, np.take(beaten, below, axis=1).astype(np.float64))
+        blocks.append(ratio(won, wins.sum(axis=1) * beaten[:, -1]))
+    return np.concatenate(blocks) if blocks else np.empty(0)
+
+
 def _crossing(positives: np.ndarray, negatives: np.ndarray) -> np.ndarray:
     """Return the rate at which false accepts and false rejects meet, NaN with one class only."""
     genuine, impostors = positives[..., -1:], negatives[..., -1:]
@@ -121,7 +139,10 @@ class AUROC(Metric):
         weights = check_weights(weights, len(scores))
         if len(scores) == 0:
             return np.full(len(weights), np.nan)
-        return _by_blocks(_Order(scores, positive), weights, _area)
+        order = _Order(scores, positive)
+        if order.last is None and int(weights.sum(axis=1, dtype=np.uint64).max(initial=0)) < 2**26:
+            return _untied_areas(order, weights)
+        return _by_blocks(order, weights, _area)
 
 
 class AUC(AUROC):

@@ -6,7 +6,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from emma.files import InputError
-from emma.scenes import INDEX_SCHEMA, METADATA_SCHEMA, identify, iterate_scenes, read_index, scene_schema, write_scenes
+from emma.scenes import (
+    INDEX_SCHEMA,
+    METADATA_SCHEMA,
+    identify,
+    identify_all,
+    iterate_scenes,
+    read_index,
+    scene_schema,
+    write_scenes,
+)
 
 
 def samples(count, seed=0, antennas=2, length=8):
@@ -234,3 +243,19 @@ def test_a_file_without_a_scene_is_refused(write):
     pq.write_table(pq.read_table(path).slice(0, 0), path)
     with pytest.raises(InputError, match=r"scenes\.parquet: expected at least one scene"):
         list(iterate_scenes(path))
+
+
+def test_scenes_identified_together_are_those_identified_one_by_one():
+    rng = np.random.default_rng(0)
+    iq = (rng.normal(size=(5, 2, 3)) + 1j * rng.normal(size=(5, 2, 3))).astype("c8")
+    texts = ["plain", 'a "quote" and 100 %s', "é\n\\", "", None]
+    numbers = [0.0, -0.0, 1e-7, 1e21, 123.25]
+    columns = {
+        field.name: texts if field.nullable and field.type == pa.string() else ["a%", "b", "a%", "c", "d"]
+        for field in METADATA_SCHEMA
+    }
+    columns |= {field.name: numbers for field in METADATA_SCHEMA if field.type == pa.float64()}
+    table = pa.table(columns, schema=METADATA_SCHEMA)
+    singly = [identify(samples, row) for samples, row in zip(iq, table.to_pylist(), strict=True)]
+    assert list(zip(*identify_all(iq, table), strict=True)) == singly
+    assert len({scene_id for scene_id, _ in singly}) == 5
