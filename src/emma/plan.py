@@ -43,13 +43,19 @@ _LIBRARIES = {
 
 
 def job_environment(root: str | Path) -> dict[str, str]:
-    """What every job's environment holds: this project's source first, this interpreter, one thread a library.
+    """What every job's environment holds: this project's folder and source, this interpreter, one thread a library.
 
-    One thread a job gives the same bytes on any number of cores.
+    One thread a job gives the same bytes on any number of cores. The folder is relative to the working directory.
+
+    Raises:
+        InputError: the folder's relative path has white space, which would break the rules' commands.
     """
+    home = os.path.relpath(root)
+    if any(map(str.isspace, home)):
+        raise InputError(f"{root}: expected a path without white space from the working directory to EMMA's folder")
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     search = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    return {"PYTHONPATH": str(Path(root) / "src"), "PATH": search, **threads}
+    return {"EMMA_HOME": home, "PYTHONPATH": str(Path(root) / "src"), "PATH": search, **threads}
 
 
 class Plan:
@@ -57,7 +63,9 @@ class Plan:
 
     Args:
         config: the workflow's effective configuration.
-        root: the project's folder.
+        root: the folder of the run: its ``config``, models' weights and results.
+        home: the folder of the programs and the source; by default ``root``. A workflow that uses this one as a
+            ``module`` has its own root.
 
     Raises:
         InputError: any configuration file is wrong, or HOLDOUT is asked for without its seed.
@@ -66,8 +74,9 @@ class Plan:
     #: (protocol, value) of the fold that holds nothing out.
     reference = (InDistribution.name, "all")
 
-    def __init__(self, config: dict[str, Any], root: str | Path) -> None:
+    def __init__(self, config: dict[str, Any], root: str | Path, home: str | Path | None = None) -> None:
         self.root = Path(root)
+        self.home = Path(root if home is None else home)
         self.config = check_config(config, self.root)
         self.release_path = f"config/releases/{self.config.release}.yaml"
         self.release = load_release_config(self.root / self.release_path)
@@ -236,7 +245,7 @@ class Plan:
     def code(self, program: str, *factories: str) -> str:
         """Digest of a program, of the modules that it reaches or loads by name, and of the libraries that count."""
         modules = [factory.partition(":")[0] for factory in factories if factory]
-        digest = code_digest(self.root / program, modules, _LIBRARIES.get(Path(program).stem, ()))
+        digest = code_digest(self.home / program, modules, _LIBRARIES.get(Path(program).stem, ()))
         outside = [found for module in modules if (found := outside_digest(self.root, module))]
         return "-".join([digest, *outside])
 

@@ -4,14 +4,14 @@ import re
 import sys
 from pathlib import Path
 
-sys.path.insert(0, f"{workflow.basedir}/src")
+# Where this file's checkout is: also right in a `module` of another workflow, whose own folder holds config and results.
+HOME = Path(workflow.current_basedir).parents[1]
+sys.path.insert(0, f"{HOME}/src")
 
 from emma.files import InputError, hold_alone, parse as validated
 from emma.plan import Plan, job_environment
 from emma.release import check_declared
 from rfgen.recipe import Recipe
-
-os.environ.update(job_environment(workflow.basedir))
 
 
 def refuse(error):
@@ -22,7 +22,8 @@ def refuse(error):
 
 
 try:
-    PLAN = Plan(config, workflow.basedir)
+    os.environ.update(job_environment(HOME))
+    PLAN = Plan(config, Path.cwd(), HOME)
     recipe = validated(Recipe, PLAN.release.rfgen, f"{PLAN.release_path}: rfgen")
     check_declared(
         PLAN.release,

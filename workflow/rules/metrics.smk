@@ -35,6 +35,6 @@ for task in PLAN.tasks:
                 task=task.value,
                 seed=SEED,
             shell:
-                "python scripts/score_task.py --manifest {input.manifest} --model {wildcards.model}"
+                "python $EMMA_HOME/scripts/score_task.py --manifest {input.manifest} --model {wildcards.model}"
                 " --task {params.task} --predictions {input.predictions} --metrics {output.metrics}"
                 " --seed {params.seed} --replicates {output.replicates} 2> {log}"

@@ -21,7 +21,7 @@ rule run_record:
         eval_split=EVAL,
         seed=SEED,
     shell:
-        "python scripts/collect_run.py --manifest {input.manifest} --model-config config/models/{wildcards.model}.yaml"
+        "python $EMMA_HOME/scripts/collect_run.py --manifest {input.manifest} --model-config config/models/{wildcards.model}.yaml"
         " --metrics {input.metrics} --eval-split {params.eval_split} --seed {params.seed} --out {output} 2> {log}"
 
 
@@ -48,7 +48,7 @@ rule board:
         code=code("scripts/build_leaderboard.py"),
         sim_to_real=f"--sim-to-real {SIM_TO_REAL[0]}" if SIM_TO_REAL else "",
     shell:
-        "python scripts/build_leaderboard.py --manifest {input.manifest} --runs {input.runs} --replicates {input.replicates}"
+        "python $EMMA_HOME/scripts/build_leaderboard.py --manifest {input.manifest} --runs {input.runs} --replicates {input.replicates}"
         " {params.sim_to_real} --board {output.board} --schema {output.schema} --csv {output.csv} --aggregation {output.aggregation} 2> {log}"
 
 
@@ -70,7 +70,7 @@ rule stress_report:
     params:
         code=code("scripts/build_stress.py"),
     shell:
-        "python scripts/build_stress.py --manifest {input.manifest} --metrics {input.metrics}"
+        "python $EMMA_HOME/scripts/build_stress.py --manifest {input.manifest} --metrics {input.metrics}"
         " --out {output} 2> {log}"
 
 
@@ -91,5 +91,5 @@ rule page:
     params:
         code=code("scripts/build_page.py"),
     shell:
-        "python scripts/build_page.py --board {input.board} --manifest {input.manifest} --page {output.page}"
+        "python $EMMA_HOME/scripts/build_page.py --board {input.board} --manifest {input.manifest} --page {output.page}"
         " --markdown {output.markdown} --latex {output.latex} --figures {output.figures} 2> {log}"

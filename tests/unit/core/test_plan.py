@@ -131,4 +131,24 @@ def test_code_digests_tell_models_apart():
 def test_jobs_run_on_one_thread_with_this_source():
     environment = job_environment("/project")
     assert environment["PYTHONPATH"] == "/project/src"
+    assert (Path.cwd() / environment["EMMA_HOME"]).resolve() == Path("/project")
     assert {environment[f"{name}_NUM_THREADS"] for name in ("OMP", "OPENBLAS", "MKL")} == {"1"}
+
+
+def test_a_folder_with_white_space_on_the_way_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "my emma").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="without white space"):
+        job_environment(tmp_path / "my emma")
+    monkeypatch.chdir(tmp_path / "my emma")
+    assert job_environment(tmp_path / "my emma")["EMMA_HOME"] == "."
+
+
+def test_programs_come_from_home_and_config_from_the_root(tmp_path):
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    (tmp_path / "config/models/dsp.yaml").rename(tmp_path / "config/models/mine.yaml")
+    text = (tmp_path / "config/models/mine.yaml").read_text().replace("name: dsp", "name: mine")
+    (tmp_path / "config/models/mine.yaml").write_text(text)
+    plan = Plan(CONFIG | {"models": ["mine"]}, tmp_path, ROOT)
+    assert list(plan.models) == ["mine"]
+    assert plan.embed_code("mine") == Plan(CONFIG, ROOT).embed_code("dsp")

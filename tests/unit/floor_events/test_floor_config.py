@@ -150,7 +150,7 @@ def test_the_rules(tmp_path, tools):
     write_files(synthetic_files(tmp_path / "study", 300, 0))
 
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = os.environ | {"PATH": path}
+    environment = os.environ | {"PATH": path, "EMMA_HOME": "."}
 
     def snakemake(*arguments):
         return subprocess.run(

@@ -1,0 +1,77 @@
+"""The workflow as a ``module`` of another workflow that stands in another folder."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+DOCS = (Path(__file__).resolve().parents[2] / "docs" / "cluster.md").read_text(encoding="utf-8")
+
+
+def shown(language: str) -> str:
+    """The block of a language in the documentation of modules."""
+    return DOCS.partition(f"```{language}\n")[2].partition("```")[0]
+
+
+def build_other(folder: Path, finished: Path, prefix: str = "") -> None:
+    """The documented workflow, beside a finished project and with that project's results as its own."""
+    (folder / "config").mkdir(parents=True)
+    for name in ("models", "releases", "captures"):
+        shutil.copytree(finished / "config" / name, folder / "config" / name)
+    (folder / "config" / "config.yaml").write_text(shown("yaml"))
+    text = shown("python").replace("/path/to/emma", str(finished))
+    if prefix:
+        text = text.replace("    config:\n", f'    prefix:\n        "{prefix}"\n    config:\n', 1)
+        text = text.replace('"results/', f'"{prefix}/results/')
+    (folder / "Snakefile").write_text(text)
+    shutil.copytree(finished / "results", folder / prefix / "results")
+
+
+def snakemake(project, folder: Path, *arguments: str) -> str:
+    """Run the other workflow, which must succeed, and return what it said."""
+    command = [project.command()[0], "--cores", "1", *arguments]
+    result = subprocess.run(
+        command, cwd=folder, env=project.environment(), capture_output=True, text=True, timeout=200, check=False
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("prefix", ["", "bench"])
+def test_another_workflow_scores_a_task_with_the_module(finished, tmp_path, prefix):
+    """Embedding, fits, scoring and the run record, from programs of the other folder, to the same bytes."""
+    folder = tmp_path / "other"
+    build_other(folder, finished.folder, prefix)
+    results = folder / prefix / "results" / "releases" / "tiny"
+    kept = finished.contents()
+    shutil.rmtree(results / "folds" / "dsp" / "E-LOC-AOA")
+    (results / "embeddings" / "dsp" / "E-LOC-AOA.parquet").unlink()
+    (results / "runs" / "dsp.json").unlink()
+    said = snakemake(finished, folder, "--rerun-triggers", "mtime")
+    assert {f"rule emma_{name}:" in said for name in ("embed", "fit_fold", "score_E_LOC_AOA", "run_record")} == {True}
+    assert "rule emma_scenes:" not in said
+    again = {path.relative_to(results).as_posix(): path for path in (results / "folds" / "dsp").rglob("*")}
+    assert any("/E-LOC-AOA/" in name for name in again)
+    assert [name for name, path in again.items() if path.is_file() and path.read_bytes() != kept[name]] == []
+    assert (folder / "summary.json").read_bytes() == kept["runs/dsp.json"]
+
+
+def test_every_command_finds_its_program_from_another_folder(fresh):
+    """No rule's command starts a program of the working directory."""
+    texts = {path.name: path.read_text() for path in (fresh.folder / "workflow" / "rules").glob("*.smk")}
+    assert [name for name, text in texts.items() if '"python scripts/' in text] == []
+    assert sum(text.count("python $EMMA_HOME/scripts/") for text in texts.values()) >= 20
+
+
+def test_a_module_without_its_config_is_one_line(finished, tmp_path):
+    """A release that the other folder lacks is named, and nothing is planned."""
+    folder = tmp_path / "other"
+    build_other(folder, finished.folder)
+    (folder / "config" / "releases" / "tiny.yaml").unlink()
+    command = [finished.command()[0], "--cores", "1"]
+    result = subprocess.run(
+        command, cwd=folder, env=finished.environment(), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert result.returncode == 2
+    assert "release: tiny is unknown" in result.stderr and "Traceback" not in result.stderr
