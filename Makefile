@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SNAKEMAKE := $(BIN)/snakemake --quiet rules host --cores $(CORES)
 PYTHON_SOURCES := src scripts tests benchmarks
 
-.PHONY: setup leaderboard reports test lint format bench clean
+.PHONY: setup cluster leaderboard reports test test-cluster lint format bench clean
 
 setup: $(VENV)/installed
 
@@ -19,6 +19,14 @@ $(VENV)/installed: envs/requirements.txt pyproject.toml
 	$(BIN)/python scripts/install_text_data.py
 	touch $@
 
+# The Slurm executor and the S3 storage stay out of the lock: the first makes every start of Snakemake ask for Slurm's
+# tools, the second needs an older dateutil.
+cluster: $(VENV)/installed-cluster
+
+$(VENV)/installed-cluster: $(VENV)/installed envs/cluster.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -r envs/cluster.txt
+	touch $@
+
 # `folds` asks for every fold file by name: one that was deleted comes back, although the board is newer.
 leaderboard: setup
 	$(SNAKEMAKE) results/leaderboard.json results/leaderboard.html folds
@@ -29,6 +37,10 @@ reports: setup
 
 test: setup
 	$(BIN)/python -m pytest
+
+# Apart from `make test`: what it installs is not in the lock.
+test-cluster: cluster
+	$(BIN)/python -m pytest -rs tests/workflow/test_slurm.py tests/workflow/test_s3.py
 
 lint: setup
 	$(BIN)/ruff check $(PYTHON_SOURCES)

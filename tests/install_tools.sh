@@ -7,6 +7,7 @@ if [ "$(id -u)" != 0 ] || ! command -v apt-get > /dev/null; then
 fi
 packages=()
 command -v chromium > /dev/null || packages+=(chromium)
+command -v slurmctld > /dev/null || packages+=(slurmctld slurmd slurm-client munge)
 if [ "${#packages[@]}" -gt 0 ]; then
   apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" > /dev/null \
     || echo "install_tools: could not install ${packages[*]}; the tests that need them are skipped" >&2
