@@ -111,6 +111,8 @@ def test_the_array_of_the_sounded_twin_points_at_the_bearing():
     clear["los"] |= {"k_factor_db": 30.0, "k_factor_std_db": 0.0}
     made = twin("wsr_aoa", multipath=clear, los_share=1.0, snr_db=[35.0, 35.0])
     chunk = next(generate(made, "x", "TRAIN", 1))
+    # Without its linear phase, every element hears the direct path at sample 0.
+    assert (np.abs(chunk.iq).argmax(axis=2) == 0).mean() > 0.99
     # The product of both directions turns twice as fast: positions in half the wavelength.
     positions = 2 * arrays.arc(16, 0.25, 5.9131)
     angles = np.arange(0.0, 360.0)
