@@ -1,0 +1,89 @@
+"""What the docs say is what the project is: links lead somewhere, numbers are the release's, commands parse."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from emma.release import load_release_config
+from emma.tasks import TaskID
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "config/README.md"])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_to_files(page):
+    for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_shown_yaml_parses(page):
+    for block in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL):
+        assert yaml.safe_load(block)
+
+
+def programs():
+    """Command lines of our own programs in the docs: the page, the program, its options."""
+    found = []
+    for page in PAGES:
+        for block in re.findall(r"```\n(.*?)```", page.read_text(), re.DOTALL):
+            for line in block.replace("\\\n", " ").splitlines():
+                words = shlex.split(line, comments=True)
+                for place, word in enumerate(words):
+                    if re.fullmatch(r"scripts/\w+\.py", word):
+                        options = [item.partition("=")[0] for item in words[place:] if item.startswith("--")]
+                        found.append((page.name, word, tuple(options)))
+    return sorted(set(found))
+
+
+@pytest.mark.parametrize(("page", "program", "options"), programs())
+def test_programs_and_options_shown_exist(page, program, options):
+    text = (ROOT / program).read_text()
+    for option in options:
+        assert f'"{option}"' in text, f"{page}: {program} has no {option}"
+
+
+def test_every_program_has_help():
+    shown = {program for _, program, _ in programs()}
+    assert {"scripts/verify.py", "scripts/score_submission.py", "scripts/open_holdout.py"} <= shown
+    result = subprocess.run([sys.executable, "scripts/verify.py", "--help"], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0
+    assert "--deep" in result.stdout
+
+
+def cards():
+    text = (ROOT / "docs/tasks.md").read_text()
+    return {block.split(":")[0]: " ".join(block.split()) for block in text.split("\n## ")[1:]}
+
+
+def test_task_cards_hold_the_release_s_numbers():
+    release = load_release_config(ROOT / "config/releases/v0.1.yaml")
+    found = cards()
+    assert set(found) == {task.value for task in release.tasks}
+    for task, spec in release.tasks.items():
+        card, recipe = found[task.value], release.rfgen["tasks"][task.value]
+        assert f"{spec.readout.max_parameters:,}" in card or task is TaskID.E_ID_DRONE
+        assert spec.metric in card
+        assert f"{recipe['samples']:,} samples at 20 MS/s" in card
+        assert recipe["sample_rate_hz"] == 20e6
+        antennas = recipe.get("array", {"elements": 1})["elements"]
+        assert f"{antennas} antenna" in card
+        for value in spec.held_out if len(spec.held_out) < 12 else ():
+            assert value in card
+        if "snr_db" in recipe:
+            low, high = recipe["snr_db"]
+            assert f"SNR {low:.0f} to {high:.0f} dB" in card
+    assert len(release.tasks[TaskID.E_ID_FP].classes) == 12
+    assert len(release.tasks[TaskID.E_ID_AMC].classes) == 11
+    families = release.rfgen["tasks"]["E-ID-DRONE"]
+    assert (len(families["present"]), len(families["present"] + families["absent"])) == (3, 8)
+    low, mid, high = (release.rfgen["tasks"]["E-ID-AMC"]["regimes_db"][name] for name in ("low", "mid", "high"))
+    assert "low -10 to 0, mid 0 to 10, high 10 to 20 dB" in found["E-ID-AMC"]
+    assert (low, mid, high) == ([-10.0, 0.0], [0.0, 10.0], [10.0, 20.0])
