@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SNAKEMAKE := $(BIN)/snakemake --quiet rules host --cores $(CORES)
-PYTHON_SOURCES := src scripts tests benchmarks
+PYTHON_SOURCES := src scripts tests benchmarks examples
 
 .PHONY: setup cluster leaderboard reports test test-cluster lint format bench clean
 

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from emma.backbones.load import ModelConfig, load_backbone, load_model_config
 from emma.checkup import Finding, Sample, Subject, examine, spread_sample
 from emma.files import InputError, OneLineParser, run_script
-from emma.release import DataReleaseManifest, ReleaseConfig, load_manifest, load_release_config
+from emma.release import DEFAULT_RELEASE, DataReleaseManifest, ReleaseConfig, load_manifest, load_release_config
 from emma.tables import without_pandas
 from emma.tasks import TaskID
 
@@ -61,7 +61,7 @@ def _release(results: Path, *, asked: bool) -> tuple[ReleaseConfig | DataRelease
     manifest = results / "release/manifest.json"
     if asked or manifest.is_file():
         return load_manifest(manifest), manifest
-    path = ROOT / "config/releases/v0.1.yaml"
+    path = ROOT / f"config/releases/{DEFAULT_RELEASE}.yaml"
     return load_release_config(path), path
 
 

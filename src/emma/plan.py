@@ -17,12 +17,9 @@ from emma.hashing import canonical_json
 from emma.protocols import InDistribution, board_protocols, task_protocols
 from emma.provenance import code_digest, outside_digest
 from emma.real.settings import DEFAULT_CAPTURES, CaptureEntry, CaptureSet, load_capture_set
-from emma.release import holdout_seed, load_release_config
+from emma.release import holdout_seed, load_release_config, results_folder
 from emma.submission import MANIFEST_NAME, Bundle
 from emma.tasks import Split, TaskID, TaskSpec
-
-#: The release whose results stand at the top of ``results``; those of others stand in ``results/releases/NAME``.
-DEFAULT_RELEASE = "v0.1"
 
 #: Libraries that decide numbers, by the program that they decide them in.
 _LIBRARIES = {
@@ -82,11 +79,8 @@ class Plan:
         self.release = load_release_config(self.root / self.release_path)
         self.models = {name: self._model(name) for name in self.config.models}
         self.eval_split = Split(self.config.eval_split)
-        self.results = (
-            "results" if self.release.release == DEFAULT_RELEASE else f"results/releases/{self.release.release}"
-        )
+        self.results = results_folder(self.release.release, self.eval_split)
         if self.eval_split is Split.HOLDOUT:
-            self.results += "/holdout"
             holdout_seed(self.release)
         self.tasks = list(self.release.tasks)
         for spec in self.release.tasks.values():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from emma.folds import FittedFold, fit_fold
 from emma.hashing import content_hash
 from emma.manifest import RunManifest
 from emma.protocols import OODProtocol, board_protocols
-from emma.release import load_manifest, read_assigned
+from emma.release import DEFAULT_RELEASE, load_manifest, read_assigned, results_folder
 from emma.runs import run_record
 from emma.scoring import score_task
 from emma.tasks import Split, TaskID, TaskSpec
@@ -52,11 +53,12 @@ class ProtocolRunner:
 
 @dataclass(frozen=True)
 class EvalRun:
-    """What ``Evaluator.evaluate`` returns: the record of one model on one task, its folds, and their replicates."""
+    """What ``Evaluator.evaluate`` returns: the record of one model on one task, its folds, the release's caveats."""
 
     task: TaskID
     record: RunRecord
     folds: Mapping[str, Mapping[str, FittedFold]]
+    caveats: tuple[str, ...] = ()
 
     @property
     def score(self) -> float | None:
@@ -70,18 +72,47 @@ class EvalRun:
 
     def __repr__(self) -> str:
         """Score and components in a few lines."""
+        lines = [": ".join(self._head())]
+        for value, score, interval, n, within, met in self._rows():
+            seen = f", met in pretraining: {met}" if met != "no" else ""
+            lines.append(f"  {value}: {f'{score} {interval}'.strip()}, n = {n}, in distribution {within}{seen}")
+        return "\n".join([*lines, f"  {self._spread()}", *(f"  {caveat}" for caveat in self.caveats)])
+
+    def _repr_html_(self) -> str:
+        """The same as a table for a notebook."""
+        title, score = map(escape, self._head())
+        names = ("held-out value", "score", "95% interval", "scenes", "in distribution", "met in pretraining")
+        head = "".join(f'<th scope="col">{name}</th>' for name in names)
+        rows = "".join(
+            f'<tr><th scope="row">{escape(value)}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in cells)}</tr>'
+            for value, *cells in self._rows()
+        )
+        notes = "".join(f"<li>{escape(note)}</li>" for note in (self._spread(), *self.caveats))
+        return (
+            f"<table><caption>{title}: <strong>{score}</strong></caption><thead><tr>{head}</tr></thead>"
+            f"<tbody>{rows}</tbody></table><ul>{notes}</ul>"
+        )
+
+    def _head(self) -> tuple[str, str]:
+        """What was scored, and the score with its unit, direction and protocol."""
+        record, block = self.record, self.record.tasks[self.task]
+        unit = "" if block.unit == "1" else f" {block.unit}"
+        score = f"{block.metric} {_shown(block.score)}{unit}, {block.direction} is better, {block.protocol}"
+        return f"{record.model} on {self.task} ({record.release}, {record.eval_split})", score
+
+    def _rows(self) -> Iterator[tuple[str, ...]]:
+        """Of each held-out value: name, score, interval, scenes, in distribution, met in pretraining."""
+        for value, record in self.record.tasks[self.task].values.items():
+            score = _shown(record.value) + (f" ({record.undefined})" if record.undefined else "")
+            interval = f"[{_shown(record.ci95[0])}, {_shown(record.ci95[1])}]" if record.ci95 else ""
+            met = {True: "yes", False: "no"}.get(record.met_in_pretraining, "unknown")
+            yield value, score, interval, str(record.n), _shown(record.in_distribution), met
+
+    def _spread(self) -> str:
         block = self.record.tasks[self.task]
-        head = f"{self.record.model} on {self.task} ({self.record.release}, {self.record.eval_split}): "
-        lines = [head + f"{block.metric} {_shown(block.score)} {block.unit}, {block.protocol}"]
-        for value, record in block.values.items():
-            interval = f" [{_shown(record.ci95[0])}, {_shown(record.ci95[1])}]" if record.ci95 else ""
-            lines.append(
-                f"  {value}: {_shown(record.value)}{interval}, n = {record.n}, "
-                f"in distribution {_shown(record.in_distribution)}"
-            )
-        spread = f"standard error {_shown(block.standard_error)} with {len(block.values) - 1} degrees of freedom"
-        lines.append(f"  mean over {len(block.values)} held-out values, {spread}: a ranking, not a population estimate")
-        return "\n".join(lines)
+        count, error = len(block.values), _shown(block.standard_error)
+        spread = f"standard error {error} with {count - 1} degrees of freedom"
+        return f"mean over {count} held-out values, {spread}: a ranking, not a population estimate"
 
 
 def _shown(value: float | None) -> str:
@@ -93,16 +124,27 @@ class Evaluator:
 
     Args:
         release: the release's name, checked against its manifest.
-        results: folder that the workflow wrote: ``release/manifest.json`` and ``scenes/``.
+        results: folder that the workflow wrote: ``release/manifest.json`` and ``scenes/``; without it, the
+            release's own in this folder: ``results``, or ``results/releases/NAME``.
         seed: the run's seed.
         split: DEV, or HOLDOUT where its scenes were opened.
     """
 
     def __init__(
-        self, release: str = "v0.1", *, results: str | Path = "results", seed: int = 0, split: Split = Split.DEV
+        self,
+        release: str = DEFAULT_RELEASE,
+        *,
+        results: str | Path | None = None,
+        seed: int = 0,
+        split: Split = Split.DEV,
     ) -> None:
-        self.results, self.seed, self.split = Path(results), seed, split
-        self.manifest = load_manifest(self.results / "release" / "manifest.json")
+        self.results = Path(results_folder(release, split) if results is None else results)
+        self.seed, self.split = seed, split
+        path = self.results / "release" / "manifest.json"
+        if not path.is_file():
+            made = f"{results_folder(release)}/release/manifest.json --config release={release}"
+            raise InputError(f"{path}: no such file; in the project's folder, make it by: snakemake --cores 2 {made}")
+        self.manifest = load_manifest(path)
         if self.manifest.release != release:
             raise InputError(f"{self.results}: release: expected {release}, found {self.manifest.release}")
 
@@ -172,7 +214,7 @@ class Evaluator:
         record = run_record(
             self.manifest, config, provenance, {task: results}, {task: hashes}, seed=self.seed, eval_split=self.split
         )
-        return EvalRun(task, record, folds)
+        return EvalRun(task, record, folds, self.manifest.caveats)
 
 
 def _as_reference(reference: str) -> str:

@@ -247,6 +247,15 @@ def test_a_device_that_is_not_there_is_one_line(tmp_path, monkeypatch):
         load_backbone(ModelConfig(**PRIOR, device="cuda"))
 
 
+def test_a_factory_is_told_of_a_device_that_is_not_the_cpu(monkeypatch):
+    told = []
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("emma.backbones.base.prior", lambda weights, **options: told.append(options) or prior())
+    for device in ("cuda", "cpu"):
+        load_backbone(ModelConfig(**PRIOR, device=device, options={"width": 3}))
+    assert told == [{"width": 3, "device": "cuda"}, {"width": 3}]
+
+
 def test_a_factory_may_stand_in_the_projects_folder(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.path", [*sys.path])
     (tmp_path / "my_models").mkdir()

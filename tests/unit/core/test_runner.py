@@ -1,5 +1,7 @@
 """Runs without the workflow: one backbone, one task, the same numbers every time."""
 
+from html.parser import HTMLParser
+
 import numpy as np
 import pytest
 
@@ -73,8 +75,74 @@ def test_the_seed_draws_galleries_and_resamples_alone(runs, world, toy):
 def test_it_shows_components_beside_the_aggregate(runs):
     text = repr(runs[TaskID.E_LOC_LOS])
     assert text.startswith("toy on E-LOC-LOS (tiny, dev): BalancedAccuracy")
-    assert "E_URBAN" in text
-    assert "E_RURAL" in text
+    assert "higher is better, leave-one-environment-out" in text
+    assert text.splitlines()[-1].strip() == runs[TaskID.E_LOC_LOS].caveats[-1]
+    for name, record in runs[TaskID.E_LOC_LOS].record.tasks[TaskID.E_LOC_LOS].values.items():
+        low, high = record.ci95
+        shown = f"{name}: {record.value:.4g} [{low:.4g}, {high:.4g}], n = {record.n}, in distribution "
+        assert shown + f"{record.in_distribution:.4g}, met in pretraining: unknown" in text
+    assert " degrees, lower is better" in repr(runs[TaskID.E_LOC_AOA])
+
+
+class Cells(HTMLParser):
+    """Text of each element, and that every one is closed."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.texts = [], {}
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        self.texts.setdefault(tag, []).append("")
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        for tag in self.open:
+            self.texts[tag][-1] += data
+
+
+def test_a_notebook_shows_the_same_as_a_table(runs, world):
+    run = runs[TaskID.E_LOC_AOA]
+    block = run.record.tasks[TaskID.E_LOC_AOA]
+    texts = Cells(run._repr_html_()).texts
+    assert texts["strong"] == [f"MeanAngularError {run.score:.4g} degrees, lower is better, leave-one-environment-out"]
+    assert texts["th"][-2:] == ["E_URBAN", "E_RURAL"]
+    record = block.values["E_URBAN"]
+    low, high = record.ci95
+    wanted = [f"{record.value:.4g}", f"[{low:.4g}, {high:.4g}]", str(record.n), f"{record.in_distribution:.4g}"]
+    assert texts["td"][:5] == [*wanted, "unknown"]
+    assert "1 degrees of freedom" in texts["li"][0]
+    assert tuple(texts["li"][1:]) == run.caveats == world.manifest.caveats
+
+
+def test_what_a_notebook_shows_is_escaped(runs):
+    run = runs[TaskID.E_LOC_LOS]
+    block = run.record.tasks[TaskID.E_LOC_LOS]
+    record = block.values["E_URBAN"].model_copy(update={"undefined": "<b>&</b>", "value": None, "ci95": None})
+    block = block.model_copy(update={"values": {"<td>": record}, "metric": "<i>", "score": None})
+    hostile = run.record.model_copy(update={"model": "<script>", "tasks": {TaskID.E_LOC_LOS: block}})
+    html = emma.EvalRun(TaskID.E_LOC_LOS, hostile, {}, ("<img src=x>",))._repr_html_()
+    assert set(Cells(html).texts) == {"table", "caption", "strong", "thead", "tr", "th", "tbody", "td", "ul", "li"}
+    assert "undefined (&lt;b&gt;&amp;&lt;/b&gt;)" in html
+    assert "&lt;img src=x&gt;" in html
+
+
+def test_results_are_found_by_the_releases_name(world, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results/releases").mkdir(parents=True)
+    (tmp_path / "results/releases/tiny").symlink_to(world.results)
+    assert emma.Evaluator("tiny").manifest == world.manifest
+    for release, folder in (("v0.1", "results"), ("v0.2", "results/releases/v0.2")):
+        made = f"make it by: snakemake --cores 2 {folder}/release/manifest.json --config release={release}"
+        with pytest.raises(InputError, match=made) as caught:
+            emma.Evaluator(release)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match=r"^results/holdout/release/manifest\.json: no such file"):
+        emma.Evaluator(split=Split.HOLDOUT)
 
 
 class Named:
