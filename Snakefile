@@ -7,6 +7,9 @@ min_version("9.0")
 configfile: "config/config.yaml"
 
 
+report: "workflow/report/workflow.rst"
+
+
 include: "workflow/rules/common.smk"
 include: "workflow/rules/scenes.smk"
 include: "workflow/rules/splits.smk"
@@ -24,6 +27,7 @@ rule leaderboard:
     default_target: True
     input:
         f"{RESULTS}/leaderboard.json",
+        f"{RESULTS}/leaderboard.html",
     localrule: True
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from emma.board import Board
 from emma.files import OneLineParser, atomic, parse, read_json, run_script, write_text
 from emma.release import load_manifest
+from emma.report.captures import read_report
 from emma.report.page import build_figures, build_page, images
 from emma.report.tables import markdown, tex
 
@@ -14,14 +15,16 @@ def main() -> None:
     parser = OneLineParser(description=__doc__)
     parser.add_argument("--board", type=Path, required=True, help="leaderboard.json")
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest, for its anchors")
+    parser.add_argument("--sim-to-real", type=Path, help="reports/sim_to_real.json, where captures were scored")
     parser.add_argument("--page", type=Path, required=True, help="leaderboard.html")
     parser.add_argument("--markdown", type=Path, required=True, help="leaderboard.md")
     parser.add_argument("--latex", type=Path, required=True, help="leaderboard.tex")
     parser.add_argument("--figures", type=Path, required=True, help="folder of the figures")
     arguments = parser.parse_args()
     board = parse(Board, read_json(arguments.board), arguments.board)
-    found = build_figures(board, load_manifest(arguments.manifest))
-    page = build_page(board, found)
+    report = read_report(arguments.sim_to_real, board) if arguments.sim_to_real else None
+    found = build_figures(board, load_manifest(arguments.manifest), report)
+    page = build_page(board, found, report)
     for name, content in images(found).items():
         with atomic(arguments.figures / name) as temporary:
             temporary.write_bytes(content)

@@ -29,6 +29,10 @@ def test_the_default_shows_a_surrogate_gap_and_verifies(surrogate):
     assert {block["kind"] for block in report["sets"].values()} == {"surrogate"}
     text = (surrogate.results / "reports/sim_to_real.md").read_text()
     assert text.startswith("# Sim-to-real gap of release tiny (surrogate captures)")
+    page = (surrogate.results / "leaderboard.html").read_text()
+    assert page.count("surrogate (not real captures)") > 8
+    assert "real captures, " not in page
+    assert "E-ID-FP has no gap: no public set records the same devices" in page
     metas = sorted((surrogate.results / "captures/surrogate_aoa/recordings").glob("*.sigmf-meta"))
     assert len(metas) == 12
     assert all('"emma:kind": "surrogate"' in path.read_text() for path in metas)

@@ -37,7 +37,7 @@ def test_an_edit_of_a_metric_reruns_scores_and_what_follows(project):
     before = (project.results / "leaderboard.json").read_bytes()
     with (project.folder / "src/emma/metrics/ranking.py").open("a") as file:
         file.write("# an edit that moves no number\n")
-    assert project.jobs() == dict.fromkeys(SCORINGS | {"run_record"}, 2) | {"board": 1}
+    assert project.jobs() == dict.fromkeys(SCORINGS | {"run_record"}, 2) | {"board": 1, "page": 1}
     project.complete()
     assert (project.results / "leaderboard.json").read_bytes() == before
     assert project.jobs() == {}
@@ -61,7 +61,7 @@ def test_an_edit_of_one_models_config_reruns_that_model(project):
     jobs = project.jobs()
     assert jobs.pop("embed") == 5
     assert jobs.pop("fit_fold") == 22
-    assert jobs == dict.fromkeys(SCORINGS | {"run_record", "board"}, 1)
+    assert jobs == dict.fromkeys(SCORINGS | {"run_record", "board", "page"}, 1)
     planned = project.run("--dry-run").stdout
     assert "model=dsp" in planned
     assert "model=ssl_conv" not in planned
@@ -74,7 +74,7 @@ def test_a_changed_fold_file_reruns_what_follows_from_it(project):
     scores = pa.array([[float(value)] for value in np.linspace(0, 359, table.num_rows)], pa.list_(pa.float64()))
     position = table.schema.get_field_index("scores")
     pq.write_table(table.set_column(position, table.schema.field(position), scores), path)
-    assert project.jobs() == {"score_E_LOC_AOA": 1, "run_record": 1, "board": 1}
+    assert project.jobs() == {"score_E_LOC_AOA": 1, "run_record": 1, "board": 1, "page": 1}
     project.complete()
     board = json.loads((project.results / "leaderboard.json").read_text())
     (row,) = [row for row in board["models"] if row["model"] == "dsp"]

@@ -141,8 +141,18 @@ rule sim_to_real:
         ],
         runs=expand(f"{RESULTS}/runs/{{model}}.json", model=PLAN.models),
     output:
-        report=f"{RESULTS}/reports/sim_to_real.json",
-        table=f"{RESULTS}/reports/sim_to_real.md",
+        report=report(
+            f"{RESULTS}/reports/sim_to_real.json",
+            caption="../report/sim_to_real.rst",
+            category="4. Reports",
+            labels={"what": "sim-to-real gap", "as": "JSON"},
+        ),
+        table=report(
+            f"{RESULTS}/reports/sim_to_real.md",
+            caption="../report/sim_to_real.rst",
+            category="4. Reports",
+            labels={"what": "sim-to-real gap", "as": "Markdown"},
+        ),
     log:
         f"{RESULTS}/logs/sim_to_real.log",
     conda:

@@ -38,8 +38,18 @@ rule board:
     output:
         board=f"{RESULTS}/leaderboard.json",
         schema=f"{RESULTS}/leaderboard.schema.json",
-        csv=f"{RESULTS}/leaderboard.csv",
-        aggregation=f"{RESULTS}/reports/aggregation.json",
+        csv=report(
+            f"{RESULTS}/leaderboard.csv",
+            caption="../report/board_csv.rst",
+            category="2. Tables",
+            labels={"what": "scores by held-out value", "as": "CSV"},
+        ),
+        aggregation=report(
+            f"{RESULTS}/reports/aggregation.json",
+            caption="../report/aggregation.rst",
+            category="4. Reports",
+            labels={"what": "what the averages rest on", "as": "JSON"},
+        ),
     log:
         f"{RESULTS}/logs/leaderboard.log",
     conda:
@@ -62,7 +72,12 @@ rule stress_report:
             for protocol, value in PLAN.folds(task, stress=True)
         ],
     output:
-        f"{RESULTS}/reports/stress.json",
+        report(
+            f"{RESULTS}/reports/stress.json",
+            caption="../report/stress.rst",
+            category="4. Reports",
+            labels={"what": "scores under an unseen noise regime", "as": "JSON"},
+        ),
     log:
         f"{RESULTS}/logs/stress_report.log",
     conda:
@@ -79,17 +94,35 @@ rule page:
     input:
         board=f"{RESULTS}/leaderboard.json",
         manifest=f"{RESULTS}/release/manifest.json",
+        sim_to_real=SIM_TO_REAL,
     output:
-        page=f"{RESULTS}/leaderboard.html",
-        markdown=f"{RESULTS}/leaderboard.md",
+        page=report(
+            f"{RESULTS}/leaderboard.html",
+            caption="../report/leaderboard.rst",
+            category="1. Leaderboard",
+            labels={"what": "leaderboard", "as": "page"},
+        ),
+        markdown=report(
+            f"{RESULTS}/leaderboard.md",
+            caption="../report/board_markdown.rst",
+            category="2. Tables",
+            labels={"what": "ranking", "as": "Markdown"},
+        ),
         latex=f"{RESULTS}/leaderboard.tex",
-        figures=directory(f"{RESULTS}/figures"),
+        figures=report(
+            directory(f"{RESULTS}/figures"),
+            patterns=["{figure}.svg"],
+            caption="../report/figure.rst",
+            category="3. Figures",
+            labels={"what": "{figure}", "as": "SVG"},
+        ),
     log:
         f"{RESULTS}/logs/page.log",
     conda:
         "../../envs/emma.yaml"
     params:
         code=code("scripts/build_page.py"),
+        sim_to_real=f"--sim-to-real {SIM_TO_REAL[0]}" if SIM_TO_REAL else "",
     shell:
-        "python $EMMA_HOME/scripts/build_page.py --board {input.board} --manifest {input.manifest} --page {output.page}"
+        "python $EMMA_HOME/scripts/build_page.py --board {input.board} --manifest {input.manifest} {params.sim_to_real} --page {output.page}"
         " --markdown {output.markdown} --latex {output.latex} --figures {output.figures} 2> {log}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from emma.aggregate import normalise
@@ -20,7 +19,8 @@ REFERENCE_NOTE = (
     "view, so that their DEV scores are optimistic and no fair comparison."
 )
 
-_EDGES = {"low": min, "high": max}
+#: What a cell of the heat map says of pretraining; a value that pretraining did not meet needs no word.
+MET = {True: "met", "unknown": "met?", False: ""}
 
 
 def check_release(board: Board, manifest: DataReleaseManifest) -> None:
@@ -69,7 +69,8 @@ def values(board: Board, manifest: DataReleaseManifest) -> list[dict[str, Any]]:
                         "skill": skill(record.value),
                         "skill_in_distribution": skill(record.in_distribution),
                         "undefined": record.undefined,
-                        "met": record.met_in_pretraining,
+                        "met": {True: "yes", False: "no", "unknown": "unknown"}[record.met_in_pretraining],
+                        "mark": "undefined" if record.undefined else MET[record.met_in_pretraining],
                     }
                 )
     return rows
@@ -102,15 +103,24 @@ def jackknives(board: Board) -> list[dict[str, Any]]:
     return rows
 
 
-def gaps(board: Board) -> list[dict[str, Any]]:
-    """One row a model with a sim-to-real block; a surrogate is named so, never as a real capture."""
+def details(board: Board, task: TaskID) -> list[dict[str, Any]]:
+    """One row a model that ran the task: each of its scores, with the standard error over held-out values."""
     rows = []
     for row in board.models:
-        block = row.sim_to_real
+        block = row.tasks.get(task)
         if block is None:
             continue
-        block = block if isinstance(block, Mapping) else block.model_dump(mode="json")
-        rows.append({"model": row.model, "kind": block.get("kind"), "gap": block.get("gap_percentage_points")})
+        scores = {f"{block.metric} {ARROW[block.direction]}, {block.protocol}": block}
+        scores |= {f"{name} {ARROW[other.direction]}": other for name, other in block.secondary_metrics.items()}
+        scores |= {f"{other.metric} {ARROW[other.direction]}, {name}": other for name, other in block.secondary.items()}
+        cells: dict[str, Any] = {"model": row.model}
+        for title, record in scores.items():
+            error, digits = record.standard_error, digits_of(record.unit)
+            cells[title] = number(record.score, digits) + (f" ± {number(error, digits)}" if error is not None else "")
+        level = number(block.normalized) + (" (clipped)" if block.clipped else "")
+        cells |= {"on the anchors' scale": level}
+        cells |= {"undefined": "; ".join(dict.fromkeys(r.undefined for r in scores.values() if r.undefined)) or None}
+        rows.append(cells)
     return rows
 
 

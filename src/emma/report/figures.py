@@ -14,6 +14,8 @@ Rows = Sequence[dict[str, Any]]
 COLOURS = {"ink": "#1c2126", "muted": "#5b6670", "rule": "#d5dade", "accent": "#0b63a5", "ground": "#ffffff"}
 #: Okabe and Ito's palette, safe for colour-blind readers; shapes tell models apart as well.
 PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a7a7a", "#8c5a2b"]
+#: Opacity of a cell at no skill and at full skill: ink on it keeps a contrast of 4.5, light and dark.
+DEPTH = (0.06, 0.55)
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
 
 
@@ -33,11 +35,35 @@ def heat_map(rows: Rows, task: str) -> alt.Chart:
             )
         ],
     )  # fmt: skip
-    opacity = alt.Opacity("skill:Q", scale=alt.Scale(domain=[0, 1], range=[0.06, 1]), legend=None)
+    opacity = alt.Opacity("skill:Q", scale=alt.Scale(domain=[0, 1], range=list(DEPTH)), legend=None)
     cells = base.mark_rect(fill="@accent", stroke="@ground", strokeWidth=2).encode(opacity=opacity)
-    light = alt.condition("datum.skill > 0.55", alt.value("@ground"), alt.value("@ink"))
-    layers = cells + base.mark_text(fontSize=11).encode(text="text:N", color=light)
-    return layers.properties(title=task, width=max(46 * len(values), 180), height=24 * len(models))
+    scores = base.mark_text(fontSize=11, color="@ink", yOffset=-5 if any(row["mark"] for row in rows) else 0).encode(
+        text="text:N"
+    )
+    marks = base.mark_text(fontSize=9, color="@ink", yOffset=8).encode(text="mark:N")
+    layers = cells + scores + marks
+    return layers.properties(title=task, width=max(54 * len(values), 180), height=32 * len(models))
+
+
+def _signs(models: Sequence[str], legend: Any = alt.Undefined) -> dict[str, Any]:
+    colours = alt.Scale(domain=list(models), range=[PALETTE[i % len(PALETTE)] for i in range(len(models))])
+    shapes = alt.Scale(domain=list(models), range=[SHAPES[i % len(SHAPES)] for i in range(len(models))])
+    return {
+        "color": alt.Color("model:N", scale=colours, title=None, legend=legend),
+        "shape": alt.Shape("model:N", scale=shapes, title=None, legend=legend),
+    }
+
+
+def legend(models: Sequence[str]) -> alt.Chart:
+    """The signs of the models, once for all scatters of a page."""
+    rows = alt.Data(values=[{"model": model} for model in models])
+    axis = alt.Axis(ticks=False, domain=False, orient="right")
+    return (
+        alt.Chart(rows)
+        .mark_point(filled=True, size=55, opacity=0.85)
+        .encode(y=alt.Y("model:N", sort=None, title=None, axis=axis), **_signs(models, None))
+        .properties(width=12, height=20 * len(models))
+    )
 
 
 def transfer(rows: Rows, task: str, models: Sequence[str]) -> alt.LayerChart:
@@ -47,16 +73,13 @@ def transfer(rows: Rows, task: str, models: Sequence[str]) -> alt.LayerChart:
     ends = alt.Data(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}])
     diagonal = alt.Chart(ends).mark_line(color="@muted", strokeDash=[3, 3], strokeWidth=1).encode(x="x:Q", y="y:Q")
     scale = alt.Scale(domain=[0, 1])
-    colours = alt.Scale(domain=list(models), range=[PALETTE[i % len(PALETTE)] for i in range(len(models))])
-    shapes = alt.Scale(domain=list(models), range=[SHAPES[i % len(SHAPES)] for i in range(len(models))])
     points = (
         alt.Chart(alt.Data(values=rows))
         .mark_point(filled=True, size=55, opacity=0.85)
         .encode(
             x=alt.X("skill_in_distribution:Q", scale=scale, title="in-distribution"),
             y=alt.Y("skill:Q", scale=scale, title="held out"),
-            color=alt.Color("model:N", scale=colours, title=None),
-            shape=alt.Shape("model:N", scale=shapes, title=None),
+            **_signs(models),
             tooltip=["model:N", "held_out:N", "text:N", "in_distribution_text:N", "n:Q"],
         )
     )
@@ -93,29 +116,36 @@ def jackknife(rows: Rows) -> alt.LayerChart:
     return (bars + ticks).properties(width=420, height=36 * len(order))
 
 
-def gap_bars(rows: Rows) -> alt.Chart:
-    """Sim-to-real gaps; surrogates are hollow and dashed, and named so."""
-    rows = [
-        {**row, "kind": "surrogate (not real captures)" if row["kind"] != "real" else "real captures"} for row in rows
-    ]
-    surrogate = "datum.kind != 'real captures'"
-    return (
-        alt.Chart(alt.Data(values=rows))
+def gap_bars(rows: Rows) -> alt.FacetChart:
+    """Sim-to-real gaps by task and set, one panel a set; surrogates are hollow and dashed, and each panel says so."""
+    rows = [row for row in rows if row["gap"] is not None]
+    rows = [{**row, "panel": f"{row['task']}, {row['set']}: {row['kind']}"} for row in rows]
+    panels = list(dict.fromkeys(row["panel"] for row in rows))
+    height = 18 * len(dict.fromkeys(row["model"] for row in rows))
+    real = "substring(datum.kind, 0, 4) == 'real'"
+    bars = (
+        alt.Chart()
         .mark_bar(stroke="@accent", fill="@accent")
         .encode(
-            x=alt.X("gap:Q", title="gap, percentage points"),
+            x=alt.X("gap:Q", title="gap, percentage points: right is lost on the captured side"),
             y=alt.Y("model:N", sort=None, title=None),
-            row=alt.Row("kind:N", title=None, header=alt.Header(orient="top", labelAnchor="start")),
-            fillOpacity=alt.condition(surrogate, alt.value(0.12), alt.value(1)),
-            strokeDash=alt.condition(surrogate, alt.value([4, 3]), alt.value([1, 0])),
-            tooltip=["model:N", "kind:N", "gap:Q"],
+            fillOpacity=alt.condition(real, alt.value(1), alt.value(0.12)),
+            strokeDash=alt.condition(real, alt.value([1, 0]), alt.value([4, 3])),
+            tooltip=["model:N", "task:N", "set:N", "kind:N", alt.Tooltip("gap:Q", format=".1f"), "captured_n:Q"],
         )
-        .properties(width=420, height=28 * len(rows))
+    )
+    zero = alt.Chart().mark_rule(color="@muted").encode(x=alt.datum(0))
+    header = alt.Header(orient="top", labelAnchor="start", labelColor="@ink", labelFontSize=11, labelLimit=420)
+    return (
+        alt.layer(bars, zero)
+        .properties(width=420, height=height)
+        .facet(row=alt.Row("panel:N", sort=panels, title=None, header=header), data=alt.Data(values=rows))
+        .properties(spacing=8)
     )
 
 
-def spec(chart: alt.TopLevelMixin, description: str, *, page: bool) -> dict[str, Any]:
-    """A chart as Vega-Lite JSON, in the page's variables or in a paper's colours."""
+def spec(chart: alt.TopLevelMixin, description: str, *, page: bool, legend: bool = True) -> dict[str, Any]:
+    """A chart as Vega-Lite JSON, in the page's variables or in a paper's colours; ``legend`` False leaves it out."""
     axis = {"labelColor": "@muted", "titleColor": "@ink", "domainColor": "@rule", "tickColor": "@rule"}
     config = {
         "font": "Liberation Sans, Arial, Helvetica, sans-serif",
@@ -124,7 +154,7 @@ def spec(chart: alt.TopLevelMixin, description: str, *, page: bool) -> dict[str,
         "axis": axis | {"gridColor": "@rule", "gridOpacity": 0.6, "labelFontSize": 11, "titleFontSize": 11,
                         "titleFontWeight": "normal", "labelLimit": 150},
         "title": {"color": "@ink", "fontSize": 12, "anchor": "start"},
-        "legend": {"labelColor": "@ink", "titleColor": "@muted", "titleFontWeight": "normal"},
+        "legend": {"labelColor": "@ink", "titleColor": "@muted", "titleFontWeight": "normal", "disable": not legend},
     }  # fmt: skip
     text = json.dumps({**chart.to_dict(), "config": config, "description": description})
     for name, colour in COLOURS.items():

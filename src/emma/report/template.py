@@ -14,24 +14,26 @@ code{font:.85em ui-monospace,"Liberation Mono",monospace;overflow-wrap:anywhere}
 .note ul{margin:0;padding-left:1.1rem;max-width:60rem}
 .scroll{overflow-x:auto;container-type:inline-size}
 table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
-.board{width:100%}caption{text-align:left;color:var(--muted);font-size:.85rem;padding-bottom:.4rem}
+.board{width:100%;min-width:52rem;table-layout:fixed}.c-rank{width:4.8rem}.c-name{width:12rem}.c-average{width:10rem}
+.board thead th,.board th.name{white-space:normal;overflow-wrap:anywhere}thead th{vertical-align:bottom}.plain th:first-child{text-align:left}.plain thead th{white-space:normal;max-width:11rem}.plain{margin:.6rem 0}.plain .text{white-space:normal;min-width:10rem;text-align:left}
+caption{text-align:left;color:var(--muted);font-size:.85rem;padding-bottom:.4rem}caption span{position:sticky;left:0;display:inline-block;max-width:100cqi}
 th,td{padding:.35rem .6rem;text-align:right;vertical-align:baseline;white-space:nowrap}
 th{font-weight:600}.name,th.name{text-align:left}tbody{border-top:1px solid var(--rule)}
 thead button{font:inherit;color:inherit;background:none;border:0;padding:0;cursor:pointer;text-align:inherit}
 thead button small{display:block;font-weight:400;color:var(--muted)}
 button:focus-visible,summary:focus-visible,.scroll:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 [aria-sort=ascending] button::after{content:" \\25B4"}[aria-sort=descending] button::after{content:" \\25BE"}
-td small{color:var(--muted)}.best{font-weight:700}.tag{font-size:.75rem;color:var(--muted);font-weight:400}
+td small{color:var(--muted)}.best{font-weight:700}.best small{font-weight:400}.tag{font-size:.75rem;color:var(--muted);font-weight:400}
 .more td{text-align:left;padding-top:0;white-space:normal}summary{cursor:pointer;color:var(--muted);font-size:.85rem}
 .more details>div{position:sticky;left:0;max-width:calc(100cqi - 1.2rem)}
 dl{display:grid;grid-template-columns:minmax(7rem,13rem) minmax(0,1fr);gap:.15rem .8rem;margin:.4rem 0;font-size:.85rem}dt{color:var(--muted)}dd{margin:0;overflow-wrap:anywhere}
 .by-rank .start .rank,.by-rank .middle .rank,.by-rank .end .rank{box-shadow:inset 3px 0 var(--accent)}
-figure{margin:1rem 0;min-width:0;max-width:100%}figcaption{color:var(--muted);font-size:.85rem;max-width:46rem}
+figure{margin:1rem 0;min-width:0;max-width:100%}.grid>.chart{width:auto}.grid figcaption,.grid details{width:0;min-width:100%}figcaption{color:var(--muted);font-size:.85rem;max-width:46rem}
 .chart{max-width:100%;overflow-x:auto;width:100%}.chart svg{display:block}.grid{display:flex;flex-wrap:wrap;gap:1rem 2rem}
 .hidden{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 #vg-tooltip-element{background:var(--ground)!important;color:var(--ink)!important;border:1px solid var(--rule)!important}
 @media (max-width:40rem){body{font-size:15px}th,td{padding:.3rem .4rem}.board th.name{position:sticky;left:0;background:var(--ground)}dl{grid-template-columns:1fr}}
-@media print{main{max-width:none;padding:0}.scroll,.chart{overflow:visible}table{font-size:7.5pt}th,td{padding:2pt 3pt}h2{break-after:avoid}figure,tbody{break-inside:avoid}.chart svg{max-width:100%;height:auto}}
+@media print{main{max-width:none;padding:0}.board{min-width:0}.c-rank{width:7%}.c-name{width:17%}.c-average{width:17%}.plain td,.plain th{white-space:normal;overflow-wrap:anywhere}.plain .text{min-width:0}.scroll,.chart{overflow:visible}table{font-size:7.5pt}th,td{padding:2pt 3pt}h2,h3{break-after:avoid}details:not([open]){display:none}figure,tbody{break-inside:avoid}.chart svg{max-width:100%;height:auto}}
 """
 
 SCRIPT = """
@@ -87,13 +89,24 @@ PAGE = """<!doctype html>
 {% endif %}
 {{ figure("ranking") }}
 <h2 id="held-out">Held-out values</h2>
-<p>Each task with its components. Depth of colour is the place between the release's anchors; the text is the score itself. A score that is not defined says why in its table.</p>
+<p>Each task with its components. Depth of colour is the place between the release's anchors; the text is the score itself. Under a score, <b>met</b> marks a value that the backbone's pretraining is declared to have seen, so that it is not unseen for this model, and <b>met?</b> one of which nobody declared whether it was. A score that is not defined says why in its table.</p>
 <div class="grid">{% for name in figures if name.startswith("held_out") %}{{ figure(name) }}{% endfor %}</div>
+<h2 id="details">Every score of each task</h2>
+<p>Scores with their standard errors over held-out values, where there are two or more. Other metrics, and protocols that layer one axis on another, enter no average.</p>
+{% for task, rows in details.items() %}<h3>{{ task.value }}</h3>
+{{ plain(rows, "Scores of " ~ task.value ~ ", ± one standard error" ~ ("." if tasks[task].in_ood_avg else "; in no average.")) }}{% endfor %}
 <h2 id="transfer">In-distribution against held-out</h2>
 <p>The same evaluation scenes, scored by a readout that has met the value and by one that has not, on the anchors' scale. Points below the line lost by transfer.</p>
-<div class="grid">{% for name in figures if name.startswith("transfer") %}{{ figure(name) }}{% endfor %}</div>
+<div class="grid">{{ chart("legend", legend) }}{% for name in figures if name.startswith("transfer") %}{{ figure(name) }}{% endfor %}</div>
 <h2 id="sim-to-real">Sim to real</h2>
-{% if "sim_to_real" in figures %}<p>Scores are on synthetic scenes. Bars marked surrogate, hollow and dashed, are not real captures.</p>{{ figure("sim_to_real") }}
+{% if mean_gaps %}<p>One readout, fit on synthetic scenes alone, scored on synthetic and on captured scenes. The gap is 100 (synthetic − captured) on the anchors' scale, not clipped: above zero is lost on the captured side. It enters no average.</p>
+{% if surrogate %}<p class="note">Bars that are hollow and dashed are surrogates: synthetic recordings by another receiver, and no real captures. Their gap shows how far another channel model and another receiver move a score; it says nothing of the air.</p>{% endif %}
+{{ plain(mean_gaps, "Mean gap of each model over the tasks that have one, in percentage points.") }}
+{% if without_gap %}<ul class="small">{% for task, reason in without_gap.items() %}<li>{{ task }} has no gap: {{ reason }}.</li>{% endfor %}</ul>{% endif %}
+{{ figure("sim_to_real") }}
+{{ plain(gaps, "Both sides of every gap. Intervals of captures are over sessions drawn whole; n counts scenes. A row without a gap says why.") }}
+{% if sets %}{{ plain(sets, "What each set is.") }}
+<aside class="note" aria-label="Caveats of the sets"><ul>{% for text, names in caveats.items() %}<li><b>{{ names }}</b>: {{ text }}</li>{% endfor %}</ul></aside>{% endif %}
 {% else %}<p class="note">Not configured: no captures were scored, so nothing here says how far scores on synthetic scenes hold on real ones.</p>{% endif %}
 <h2 id="jackknife">What the averages rest on</h2>
 <p>The OOD average when one task, or one held-out value in all its tasks, is dropped. Fragile: dropping a task moves it by more than the median gap between neighbours in rank.</p>
@@ -108,7 +121,8 @@ PAGE = """<!doctype html>
 MACROS = """
 {% macro table(rows, caption, ranked) %}
 <div class="scroll" tabindex="0" role="region" aria-label="{{ caption }}">
-<table class="board by-rank"><caption>{{ caption }}</caption>
+<table class="board by-rank"><caption><span>{{ caption }}</span></caption>
+<colgroup><col class="c-rank"><col class="c-name"><col class="c-average">{% for task in tasks %}<col>{% endfor %}</colgroup>
 <thead><tr><th scope="col"{% if ranked %} aria-sort="ascending"{% endif %}><button type="button">Rank</button></th>
 <th scope="col" class="name"><button type="button">Model</button></th><th scope="col"><button type="button">OOD-avg ↑<small>95 % interval</small></button></th>
 {% for task, block in tasks.items() %}<th scope="col"><button type="button">{{ task.value }}<small>{{ block.metric }} {{ arrow[block.direction] }}<br>{{ "degrees" if block.unit == "degrees" else "0 to 1" }}{{ "" if block.in_ood_avg else ", not averaged" }}</small></button></th>
@@ -123,11 +137,17 @@ MACROS = """
 <dl>{% for key, value in flat(row.run_manifest.model_dump(mode="json")) %}<dt>{{ key }}</dt><dd><code>{{ value }}</code></dd>{% endfor %}</dl></div></details></td></tr></tbody>
 {% endfor %}</table></div>
 {% endmacro %}
+{% macro plain(rows, caption) %}
+<div class="scroll" tabindex="0" role="region" aria-label="{{ caption }}"><table class="plain"><caption><span>{{ caption }}</span></caption>
+<thead><tr>{% for key in columns(rows) %}<th scope="col">{{ key.replace("_", " ") }}</th>{% endfor %}</tr></thead>
+<tbody>{% for row in rows %}<tr>{% for key in columns(rows) %}{% if loop.first %}<th scope="row">{{ row[key] }}</th>{% else %}<td{% if row[key] is string and row[key] | length > 24 %} class="text"{% endif %}>{{ cell(row.get(key)) }}</td>{% endif %}{% endfor %}</tr>{% endfor %}</tbody></table></div>
+{% endmacro %}
+{% macro chart(name, item) %}<div class="chart" role="img" tabindex="0" aria-label="{{ item.alt }}" data-spec="spec-{{ name }}"></div>
+<script type="application/json" id="spec-{{ name }}">{{ item.spec | tojson }}</script>{% endmacro %}
 {% macro figure(name) %}{% if name in figures %}{% set item = figures[name] %}
-<figure id="figure-{{ name }}"><div class="chart" role="img" tabindex="0" aria-label="{{ item.alt }}" data-spec="spec-{{ name }}"></div>
-<script type="application/json" id="spec-{{ name }}">{{ item.spec | tojson }}</script>
-<figcaption>{{ item.alt }}</figcaption>
-<details><summary>Table of this figure</summary><div class="scroll" tabindex="0" role="region" aria-label="Table: {{ item.alt }}"><table><caption>{{ item.alt }}</caption><thead><tr>{% for key in item.columns %}<th scope="col">{{ key.replace("_", " ") }}</th>{% endfor %}</tr></thead>
+<figure id="figure-{{ name }}">{{ chart(name, item) }}
+<figcaption>{{ item.caption }}</figcaption>
+<details><summary>Table of this figure</summary><div class="scroll" tabindex="0" role="region" aria-label="Numbers of {{ name.replace("_", " ") }}"><table class="plain"><thead><tr>{% for key in item.columns %}<th scope="col">{{ key.replace("_", " ") }}</th>{% endfor %}</tr></thead>
 <tbody>{% for row in item.rows %}<tr>{% for key in item.columns %}<td>{{ cell(row[key]) }}</td>{% endfor %}</tr>{% endfor %}</tbody></table></div></details></figure>
 {% endif %}{% endmacro %}
 """

@@ -1,0 +1,125 @@
+"""A small board that holds every awkward case, and the page made of it."""
+
+import pytest
+
+from emma.board import Board
+from emma.report.captures import GapReport
+from emma.report.page import build_figures, build_page
+from emma.tasks import Anchors
+
+EVIL = "<script>alert(1)</script>"
+HASH = "ab" * 32
+CAVEAT = "A comparative ranking & no population estimate."
+
+
+class Spec:
+    anchors = Anchors(minimum=0.5, maximum=1.0)
+
+
+class Manifest:
+    data_release_hash = HASH
+
+    @staticmethod
+    def spec(task):
+        return Spec
+
+
+def row(model, rank, average, separable, *, score=0.9, undefined=None, kind="backbone", real=None, met="unknown"):
+    value = {"n": 40, "ci95": None if undefined else [0.8, 0.95], "in_distribution": 0.95}
+    value |= {"value": None if undefined else score, "undefined": undefined, "met_in_pretraining": met}
+    block = {"metric": "AUC", "unit": "1", "direction": "higher", "score": None if undefined else score}
+    block |= {"standard_error": None, "undefined": undefined, "protocol": "leave-one-environment-out"}
+    block |= {"axis": "environment", "values": {"E_URBAN": value, "E_RURAL": value}, "normalized": None}
+    other = {key: block[key] for key in ("unit", "score", "undefined", "protocol", "axis", "values")}
+    other |= {"metric": "EER", "direction": "lower", "standard_error": 0.02}
+    layered = block | {"protocol": "leave-one-band-out", "axis": "environment+band", "standard_error": 0.03}
+    block |= {"clipped": None, "in_ood_avg": True, "secondary_metrics": {"EER": other}}
+    layered.pop("normalized")
+    block |= {"secondary": {"leave-one-band-out": layered}, "standard_error": 0.01}
+    ranges = {"min": 0.2, "max": 0.7, "averages": {"E-ID-FP": 0.2, "E-LOC-AOA": 0.7}}
+    span = {"leave_one_task_out": ranges, "leave_one_value_out": ranges, "fragile": True}
+    provenance = {"name": model, "config_sha256": HASH, "weights_sha256": None, "pretraining": "unknown"}
+    return {
+        "model": model,
+        "kind": kind,
+        "rank": rank,
+        "ood_avg": average,
+        "ood_avg_ci95": None if average is None else [average - 0.1, average + 0.1],
+        "undefined": undefined,
+        "separable_from_next": separable,
+        "tasks": {"E-ID-DRONE": block},
+        "sensitivity": span if average is not None else None,
+        "sim_to_real": real,
+        "run_manifest": {
+            "model_provenance": provenance,
+            "data_release_hash": HASH,
+            "prediction_bundle_hashes": {"E-ID-DRONE": HASH},
+            "task_metrics": {"E-ID-DRONE": {"AUC": None}},
+            "seed": 3,
+            "harness_version": "0.1.0",
+        },
+    }
+
+
+@pytest.fixture(scope="session")
+def board():
+    rows = [
+        row("first", 1, 0.6, False, score=0.7, met=True),
+        row("second", 2, 0.5, True, score=0.95, met=False),
+        row(EVIL, 3, 0.4, None, kind="submitted"),
+        row("broken", None, None, None, undefined="the fold of E_URBAN lacks a class"),
+        row("textbook", None, None, None, kind="reference"),
+    ]
+    head = {"release": "v9", "data_release_hash": HASH, "eval_split": "dev", "seed": 3, "harness_version": "0.1.0"}
+    return Board.model_validate({**head, "caveats": [CAVEAT], "models": rows})
+
+
+@pytest.fixture(scope="session")
+def page(board):
+    return build_page(board, build_figures(board, Manifest))
+
+
+def side(value, normalized, sessions=None):
+    ci95 = None if value is None else [value - 0.05, value + 0.05]
+    undefined = "one class" if value is None else None
+    return {
+        "value": value,
+        "normalized": normalized,
+        "n": 77,
+        "ci95": ci95,
+        "sessions": sessions,
+        "undefined": undefined,
+    }
+
+
+def gap_block(kind, gap, sets):
+    """A board's block: one task with sets, one that has none."""
+    tasks = {"E-ID-DRONE": {"gap_percentage_points": gap, "sets": sets, "undefined": None}}
+    tasks["E-ID-FP"] = {"gap_percentage_points": None, "sets": [], "undefined": "no public set"}
+    return {"kind": kind, "gap_percentage_points": gap, "undefined": None, "tasks": tasks}
+
+
+def with_gaps(kind, gap=4.2):
+    """A board and the report behind its gaps; two sets, one of them a demonstration."""
+    block = gap_block(kind, gap, ["myset"])
+    head = {"release": "v9", "data_release_hash": HASH, "eval_split": "dev", "seed": 3, "harness_version": "0.1.0"}
+    board = Board.model_validate({**head, "caveats": [CAVEAT], "models": [row("first", 1, 0.6, None, real=block)]})
+    record = {"kind": kind, "task": "E-ID-DRONE", "licence": "CC-BY-4.0", "demonstration": False, "adapter": "sigmf"}
+    record |= {"caveats": ["Recorded in one <flat>."], "metric": "AUC", "unit": "1", "scenes": 77, "sessions": 5}
+    sets = {"myset": record, "shown": record | {"demonstration": True}}
+    scored = {"synth": side(0.9, 0.8), "captured": side(0.879, 0.758, 5), "gap_percentage_points": gap}
+    none = {"synth": side(0.9, 0.8), "captured": side(None, None, 5), "gap_percentage_points": None}
+    own = {"myset": scored | {"undefined": None}, "shown": none | {"undefined": None}}
+    head = {key: head[key] for key in ("data_release_hash", "eval_split", "seed")}
+    return board, GapReport.model_validate({**head, "sets": sets, "models": {"first": block | {"sets": own}}})
+
+
+@pytest.fixture(scope="session")
+def manifest():
+    return Manifest
+
+
+@pytest.fixture(scope="session", name="with_gaps")
+def _with_gaps():
+    """Maker of a board and the report behind its gaps, by kind."""
+    return with_gaps
