@@ -56,7 +56,9 @@ rule board:
         "../../envs/emma.yaml"
     params:
         code=code("scripts/build_leaderboard.py"),
-        sim_to_real=f"--sim-to-real {SIM_TO_REAL[0]}" if SIM_TO_REAL else "",
+        sim_to_real=lambda wildcards, input: (
+            f"--sim-to-real {input.sim_to_real}" if input.sim_to_real else ""
+        ),
     shell:
         "python $EMMA_HOME/scripts/build_leaderboard.py --manifest {input.manifest} --runs {input.runs} --replicates {input.replicates}"
         " {params.sim_to_real} --board {output.board} --schema {output.schema} --csv {output.csv} --aggregation {output.aggregation} 2> {log}"
@@ -122,7 +124,9 @@ rule page:
         "../../envs/emma.yaml"
     params:
         code=code("scripts/build_page.py"),
-        sim_to_real=f"--sim-to-real {SIM_TO_REAL[0]}" if SIM_TO_REAL else "",
+        sim_to_real=lambda wildcards, input: (
+            f"--sim-to-real {input.sim_to_real}" if input.sim_to_real else ""
+        ),
     shell:
         "python $EMMA_HOME/scripts/build_page.py --board {input.board} --manifest {input.manifest} {params.sim_to_real} --page {output.page}"
         " --markdown {output.markdown} --latex {output.latex} --figures {output.figures} 2> {log}"
