@@ -3,7 +3,8 @@ CORES ?= 2
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SNAKEMAKE := $(BIN)/snakemake --quiet rules host --cores $(CORES)
+# A bar a rule on a terminal, a few lines elsewhere and in CI; the log of a job that failed in any case.
+SNAKEMAKE := $(if $(filter true 1,$(CI)),TTY_INTERACTIVE=0 )$(BIN)/snakemake --logger rich --cores $(CORES)
 PYTHON_SOURCES := src scripts tests benchmarks examples
 
 .PHONY: setup cluster leaderboard reports test test-cluster lint format bench clean

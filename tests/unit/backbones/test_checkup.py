@@ -1,5 +1,6 @@
 """Each check of a backbone sees the fault that it is for, and a sound model passes them all."""
 
+import contextlib
 import socket
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import yaml
 
 from emma.backbones.load import ModelConfig
 from emma.checkup import CHECKS, Sample, Subject, examine, spread_sample
+from emma.checkup.watch import watched
 from emma.files import InputError
 from emma.release import load_release_config
 from emma.scenes import METADATA_SCHEMA, write_scenes
@@ -256,8 +258,17 @@ def test_reaching_beyond_the_samples_is_seen(change, told, tmp_path, monkeypatch
     found = findings(model(change), tasks=(TaskID.E_ID_AMC,))["label-free"]
     assert found.state == "FAULT"
     assert told in found.text
-    # Outside a call nobody listens.
-    assert findings(Sound)["label-free"].state == "ok"
+
+
+def test_nobody_listens_outside_a_call(tmp_path):
+    reached, path = [], tmp_path / "a.parquet"
+    path.touch()
+    with watched(reached, None), contextlib.suppress(ZeroDivisionError):
+        path.read_bytes()
+        _ = 1 / 0
+    assert reached == [f"the file {path}"]
+    path.read_bytes()
+    assert len(reached) == 1
 
 
 def test_declared_pretraining_names_what_it_met():
