@@ -126,13 +126,12 @@ def _scored(record: CaptureRecord, found: Scored | None, block: TaskGap) -> dict
 
 
 def _sides(synth: Side | None, captured: Side | None, unit: str) -> dict[str, Any]:
-    row = {}
+    row, digits = {}, digits_of(unit)
     for name, side in (("synthetic", synth), ("captured", captured)):
-        low, high = (side.ci95 if side is not None and side.ci95 else None) or (None, None)
-        digits = digits_of(unit)
-        row[name] = None if side is None else number(side.value, digits)
-        row[f"{name}_interval"] = None if low is None else f"{number(low, digits)} to {number(high, digits)}"
-        row[f"{name}_n"] = None if side is None else side.n
+        text = None if side is None else number(side.value, digits)
+        if side is not None and side.ci95 is not None:
+            text += f" ({number(side.ci95[0], digits)} to {number(side.ci95[1], digits)})"
+        row |= {name: text, f"{name}_n": None if side is None else side.n}
     return row | {"sessions": None if captured is None else captured.sessions}
 
 

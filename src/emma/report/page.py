@@ -121,6 +121,11 @@ def _columns(rows: list[Mapping[str, Any]]) -> list[str]:
     return [key for key in keys if any(row.get(key) is not None for row in rows)]
 
 
+def _wordy(rows: list[Mapping[str, Any]], key: str) -> bool:
+    """Whether a column holds words, which stand at its left, and no numbers."""
+    return any(isinstance(row.get(key), str) and row[key][0].isalpha() for row in rows)
+
+
 def _source_hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
@@ -168,6 +173,7 @@ def build_page(board: Board, found: Mapping[str, dict[str, Any]], report: GapRep
             digits=digits_of,
             cell=_cell,
             columns=_columns,
+            wordy=_wordy,
             flat=_flat,
             hashes=Markup(" ".join(_source_hash(text) for text in (bundle, template.SCRIPT))),
             style=Markup(template.STYLE),

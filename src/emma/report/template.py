@@ -15,7 +15,7 @@ code{font:.85em ui-monospace,"Liberation Mono",monospace;overflow-wrap:anywhere}
 .scroll{overflow-x:auto;container-type:inline-size}
 table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums}
 .board{width:100%;min-width:52rem;table-layout:fixed}.c-rank{width:4.8rem}.c-name{width:12rem}.c-average{width:10rem}
-.board thead th,.board th.name{white-space:normal;overflow-wrap:anywhere}thead th{vertical-align:bottom}.plain th:first-child{text-align:left}.plain thead th{white-space:normal;max-width:11rem}.plain{margin:.6rem 0}.plain .text{white-space:normal;min-width:10rem;text-align:left}
+.board thead th,.board th.name{white-space:normal;overflow-wrap:anywhere}thead th{vertical-align:bottom}.plain th:first-child{text-align:left}.plain thead th{white-space:normal;max-width:11rem}.plain{margin:.6rem 0}.plain .text{text-align:left}.plain .long{white-space:normal;min-width:9.5rem}
 caption{text-align:left;color:var(--muted);font-size:.85rem;padding-bottom:.4rem}caption span{position:sticky;left:0;display:inline-block;max-width:100cqi}
 th,td{padding:.35rem .6rem;text-align:right;vertical-align:baseline;white-space:nowrap}
 th{font-weight:600}.name,th.name{text-align:left}tbody{border-top:1px solid var(--rule)}
@@ -33,7 +33,7 @@ figure{margin:1rem 0;min-width:0;max-width:100%}.grid>.chart{width:auto}.grid fi
 .hidden{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 #vg-tooltip-element{background:var(--ground)!important;color:var(--ink)!important;border:1px solid var(--rule)!important}
 @media (max-width:40rem){body{font-size:15px}th,td{padding:.3rem .4rem}.board th.name{position:sticky;left:0;background:var(--ground)}dl{grid-template-columns:1fr}}
-@media print{main{max-width:none;padding:0}.board{min-width:0}.c-rank{width:7%}.c-name{width:17%}.c-average{width:17%}.plain td,.plain th{white-space:normal;overflow-wrap:anywhere}.plain .text{min-width:0}.scroll,.chart{overflow:visible}table{font-size:7.5pt}th,td{padding:2pt 3pt}h2,h3{break-after:avoid}details:not([open]){display:none}figure,tbody{break-inside:avoid}.chart svg{max-width:100%;height:auto}}
+@media print{main{max-width:none;padding:0}.board{min-width:0}.c-rank{width:7%}.c-name{width:17%}.c-average{width:17%}.plain td,.plain th{white-space:normal;overflow-wrap:anywhere}.plain .long{min-width:0}.scroll,.chart{overflow:visible}table{font-size:7.5pt}th,td{padding:2pt 3pt}@page{margin:12mm}h2,h3,h2+p{break-after:avoid}details:not([open]){display:none}figure,tbody{break-inside:avoid}.chart svg{max-width:100%;height:auto}}
 """
 
 SCRIPT = """
@@ -104,7 +104,7 @@ PAGE = """<!doctype html>
 {{ plain(mean_gaps, "Mean gap of each model over the tasks that have one, in percentage points.") }}
 {% if without_gap %}<ul class="small">{% for task, reason in without_gap.items() %}<li>{{ task }} has no gap: {{ reason }}.</li>{% endfor %}</ul>{% endif %}
 {{ figure("sim_to_real") }}
-{{ plain(gaps, "Both sides of every gap. Intervals of captures are over sessions drawn whole; n counts scenes. A row without a gap says why.") }}
+{{ plain(gaps, "Both sides of every gap. In brackets 95 % intervals, of captures over sessions drawn whole; n counts scenes. A row without a gap says why.") }}
 {% if sets %}{{ plain(sets, "What each set is.") }}
 <aside class="note" aria-label="Caveats of the sets"><ul>{% for text, names in caveats.items() %}<li><b>{{ names }}</b>: {{ text }}</li>{% endfor %}</ul></aside>{% endif %}
 {% else %}<p class="note">Not configured: no captures were scored, so nothing here says how far scores on synthetic scenes hold on real ones.</p>{% endif %}
@@ -139,8 +139,8 @@ MACROS = """
 {% endmacro %}
 {% macro plain(rows, caption) %}
 <div class="scroll" tabindex="0" role="region" aria-label="{{ caption }}"><table class="plain"><caption><span>{{ caption }}</span></caption>
-<thead><tr>{% for key in columns(rows) %}<th scope="col">{{ key.replace("_", " ") }}</th>{% endfor %}</tr></thead>
-<tbody>{% for row in rows %}<tr>{% for key in columns(rows) %}{% if loop.first %}<th scope="row">{{ row[key] }}</th>{% else %}<td{% if row[key] is string and row[key] | length > 24 %} class="text"{% endif %}>{{ cell(row.get(key)) }}</td>{% endif %}{% endfor %}</tr>{% endfor %}</tbody></table></div>
+<thead><tr>{% for key in columns(rows) %}<th scope="col"{% if wordy(rows, key) %} class="text"{% endif %}>{{ key.replace("_", " ") }}</th>{% endfor %}</tr></thead>
+<tbody>{% for row in rows %}<tr>{% for key in columns(rows) %}{% if loop.first %}<th scope="row">{{ row[key] }}</th>{% else %}<td{% if wordy(rows, key) %} class="text{{ " long" if row.get(key) and row[key] | length > 20 }}"{% endif %}>{{ cell(row.get(key)) }}</td>{% endif %}{% endfor %}</tr>{% endfor %}</tbody></table></div>
 {% endmacro %}
 {% macro chart(name, item) %}<div class="chart" role="img" tabindex="0" aria-label="{{ item.alt }}" data-spec="spec-{{ name }}"></div>
 <script type="application/json" id="spec-{{ name }}">{{ item.spec | tojson }}</script>{% endmacro %}
