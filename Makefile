@@ -56,7 +56,7 @@ format: setup
 	$(BIN)/snakefmt Snakefile workflow
 
 bench: setup
-	$(BIN)/python benchmarks/cold_run.py
+	$(BIN)/python benchmarks/run_all.py $(if $(ONLY),--only $(ONLY))
 
 clean:
 	rm -rf results/[!R]* .snakemake

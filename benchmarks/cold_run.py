@@ -1,75 +1,65 @@
-"""Measure the main job: a cold leaderboard, its largest job, and a dry run on finished results.
+"""The main job from nothing on two cores, against the same programs in one process without Snakemake.
 
-Works in a temporary copy of the tracked files, so that the project's own results stay as they are.
+The one process runs, in turn, the command lines that Snakemake's dry run lists, so that it imports every library once
+and does the same arithmetic; its time, divided by the cores, is what the job cannot beat. Both boards must be the same
+bytes. Works in temporary copies; ``--keep`` leaves the finished tree for the benchmarks that need one.
 """
 
-import argparse
 import json
-import os
-import platform
-import resource
-import shutil
-import statistics
+import shlex
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from common import BIN, ROOT, Runs, copy_project, deliver, figure, parser, process, results_of, snakemake
 
 
-def copy_tree(target: Path) -> None:
-    """Copy the files that git tracks, or would."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
+def command_lines(tree: Path, release: str) -> list[list[str]]:
+    """The programs of a cold run in an order that serves their inputs."""
+    said = subprocess.run(
+        [BIN / "snakemake", "--dry-run", "--printshellcmds", "--config", f"release={release}"],
+        cwd=tree,
         check=True,
         capture_output=True,
+        text=True,
+        env={"PATH": f"{BIN}:/usr/bin:/bin", "PYTHONPATH": str(tree / "src"), "HOME": str(tree)},
     ).stdout
-    for name in filter(None, listed.decode().split("\0")):
-        destination = target / name
-        destination.parent.mkdir(parents=True, exist_ok=True)
-        if (ROOT / name).is_symlink():
-            destination.symlink_to((ROOT / name).readlink())
-        elif (ROOT / name).is_file():
-            shutil.copy2(ROOT / name, destination)
-
-
-def timed(command: list[str], folder: Path) -> float:
-    """Run a command to its end and return its wall time in seconds."""
-    start = time.perf_counter()
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if result.returncode:
-        sys.exit(f"{' '.join(command)} ended with {result.returncode}:\n{result.stdout[-3000:]}{result.stderr[-3000:]}")
-    return time.perf_counter() - start
+    lines = [line.strip() for line in said.splitlines() if line.strip().startswith("python scripts/")]
+    return [shlex.split(line.partition(" 2> ")[0]) for line in dict.fromkeys(lines)]
 
 
 def main() -> None:
-    """Run once cold and some times dry, and print the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cores", type=int, default=2, help="cores for the cold run (default 2)")
-    parser.add_argument("--release", default="v0.1", help="release to build (default v0.1)")
-    parser.add_argument("--dry-runs", type=int, default=3, help="dry runs, of which the median counts (default 3)")
-    arguments = parser.parse_args()
-    snakemake = str(Path(sys.executable).parent / "snakemake")
-    options = ["--config", f"release={arguments.release}"]
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        copy_tree(folder)
-        cold = timed([snakemake, "--cores", str(arguments.cores), *options], folder)
-        largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-        dry = [timed([snakemake, "--dry-run", *options], folder) for _ in range(arguments.dry_runs)]
-    figures = {
-        "release": arguments.release,
-        "cores": arguments.cores,
-        "cold_leaderboard_s": round(cold, 1),
-        "largest_resident_mib": round(largest),
-        "dry_run_median_s": round(statistics.median(dry), 2),
-        "python": platform.python_version(),
-        "cpus": os.cpu_count(),
-    }
-    print(json.dumps(figures, indent=1))
+    """Run both sides in turn, each from nothing."""
+    made = parser(__doc__, 1)
+    made.add_argument("--cores", type=int, default=2, help="cores for Snakemake (default 2)")
+    made.add_argument("--release", default="v0.1", help="release to build (default v0.1)")
+    made.add_argument("--keep", type=Path, help="leave Snakemake's last tree here")
+    options = made.parse_args()
+    release = "tiny" if options.tiny else options.release
+    ours, other, boards, jobs = Runs(), Runs(), set(), 0
+    for number in range(options.runs):
+        with tempfile.TemporaryDirectory() as left, tempfile.TemporaryDirectory() as right:
+            last = options.keep if options.keep and number == options.runs - 1 else Path(left)
+            trees = [last, Path(right)]
+            for tree in trees:
+                copy_project(tree)
+            one = snakemake(trees[0], "--config", f"release={release}", cores=options.cores)
+            ours.add(one.wall[0], one.cpu[0], one.peak[0])
+            commands = command_lines(trees[1], release)
+            (trees[1] / "commands.json").write_text(json.dumps(commands))
+            two = process([sys.executable, ROOT / "benchmarks/one_process.py", "commands.json"], trees[1])
+            other.add(two.wall[0] / options.cores, two.cpu[0] / options.cores, two.peak[0])
+            boards |= {(results_of(tree, release) / "leaderboard.json").read_bytes() for tree in trees}
+            jobs = len(commands)
+    if len(boards) != 1:
+        raise SystemExit("leaderboard.json: the two sides made different boards")
+    checks = {"jobs": jobs, "boards_equal": True, "largest_process_mib": max(ours.peak)}
+    what = f"cold leaderboard, release {release}, {options.cores} cores"
+    against = f"the same programs in one process, divided by {options.cores}"
+    deliver(
+        [figure("cold_run", what, against, ours=ours, other=other, target=2.5, sense="at most", checks=checks)], options
+    )
 
 
 if __name__ == "__main__":

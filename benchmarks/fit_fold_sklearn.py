@@ -1,0 +1,42 @@
+"""The fit program with scikit-learn's estimators in the place of its own: the yardstick of ``fit_job.py``."""
+
+import runpy
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from emma.readouts import Discriminant, Logistic, RidgeAngle
+
+
+def _logistic(self: Logistic, features: np.ndarray, target: np.ndarray) -> None:
+    strength, weights = self.spec.regularisation, None
+    classes, n = target.astype(int), len(target)
+    if self.spec.class_balanced:
+        weights = (1.0 / np.bincount(classes))[classes]
+        weights *= n / weights.sum()
+    model = LogisticRegression(C=1 / (strength * n), tol=1e-6, max_iter=10_000).fit(features, classes, weights)
+    self.tensors |= {"weights": model.coef_.T.copy(), "intercept": model.intercept_}
+
+
+def _ridge(self: RidgeAngle, features: np.ndarray, target: np.ndarray) -> None:
+    wanted = np.stack([np.cos(np.deg2rad(target)), np.sin(np.deg2rad(target))], axis=1)
+    model = Ridge(alpha=self.spec.regularisation * len(features)).fit(features, wanted)
+    self.tensors |= {"weights": model.coef_.T.copy(), "intercept": model.intercept_}
+
+
+def _discriminant(self: Discriminant, features: np.ndarray, target: np.ndarray) -> None:
+    model = LinearDiscriminantAnalysis(solver="eigen", shrinkage=self.spec.regularisation).fit(features, target)
+    directions = len(np.unique(target)) - 1
+    self.tensors |= {"projection": model.scalings_[:, :directions]}
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    Logistic._fit, RidgeAngle._fit, Discriminant._fit = _logistic, _ridge, _discriminant
+    program = Path(__file__).resolve().parent.parent / "scripts/fit_fold.py"
+    sys.argv[0] = str(program)
+    runpy.run_path(str(program), run_name="__main__")
