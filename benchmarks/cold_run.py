@@ -6,6 +6,7 @@ bytes. Works in temporary copies; ``--keep`` leaves the finished tree for the be
 """
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -25,7 +26,11 @@ def command_lines(tree: Path, release: str) -> list[list[str]]:
         text=True,
         env={"PATH": f"{BIN}:/usr/bin:/bin", "PYTHONPATH": str(tree / "src"), "HOME": str(tree)},
     ).stdout
-    lines = [line.strip() for line in said.splitlines() if line.strip().startswith("python scripts/")]
+    lines = [line.partition("Shell command: ")[2].strip() for line in said.splitlines()]
+    lines = [line for line in lines if line.startswith("python scripts/")]
+    # The one substitution that the rules leave to the shell, also within itself.
+    for _ in range(3):
+        lines = [re.sub(r"\$\(dirname ([^()\s]+)\)", lambda found: str(Path(found[1]).parent), line) for line in lines]
     return [shlex.split(line.partition(" 2> ")[0]) for line in dict.fromkeys(lines)]
 
 
