@@ -52,7 +52,7 @@ def main() -> None:
         _tell_scenes(config, subject.samples)
         findings = examine(subject, _tell)
     faults = sum(finding.state == "FAULT" for finding in findings)
-    sys.stdout.write(f"{config.name}: {f'{faults} checks failed' if faults else 'ready'}\n")
+    sys.stdout.write(f"{config.name}: {f'{faults} of {len(findings)} checks failed' if faults else 'ready'}\n")
     raise SystemExit(1 if faults else 0)
 
 

@@ -320,7 +320,7 @@ def test_the_program_says_a_line_a_check_and_its_status(tmp_path):
     (tmp_path / "mine.py").write_text("WIDTH = 1\n" + source)
     done = check(path, root=tmp_path)
     assert done.returncode == 1
-    assert done.stdout.splitlines()[-1] == "m: 1 checks failed"
+    assert done.stdout.splitlines()[-1] == f"m: 1 of {len(CHECKS)} checks failed"
     path.write_text(yaml.safe_dump(config | {"pooling": "sum"}))
     done = check("m", root=tmp_path)
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
