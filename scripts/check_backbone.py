@@ -12,7 +12,14 @@ from threadpoolctl import threadpool_limits
 from emma.backbones.load import ModelConfig, load_backbone, load_model_config
 from emma.checkup import Finding, Sample, Subject, examine, spread_sample
 from emma.files import InputError, OneLineParser, run_script
-from emma.release import DEFAULT_RELEASE, DataReleaseManifest, ReleaseConfig, load_manifest, load_release_config
+from emma.release import (
+    DEFAULT_RELEASE,
+    DataReleaseManifest,
+    ReleaseConfig,
+    load_manifest,
+    load_release_config,
+    results_folder,
+)
 from emma.tables import without_pandas
 from emma.tasks import TaskID
 
@@ -35,7 +42,8 @@ def main() -> None:
     release, source = _release(results, asked=arguments.results is not None)
     trained = results / f"weights/{config.name}.safetensors"
     if config.pretrain is not None and not trained.is_file():
-        raise InputError(f"{trained}: no such file; `snakemake --cores 1 {trained}` trains the model's weights")
+        target = f"{results_folder(release.release)}/weights/{trained.name} --config release={release.release}"
+        raise InputError(f"{trained}: no such file; in the project's folder, make it by: snakemake --cores 1 {target}")
     tasks = [task for task in release.tasks if task in config.tasks]
     if not tasks:
         raise InputError(f"{path}: tasks: none of release {release.release}'s, expected at least one")

@@ -325,3 +325,13 @@ def test_the_program_says_a_line_a_check_and_its_status(tmp_path):
     done = check("m", root=tmp_path)
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     assert "m.yaml: pooling" in done.stderr
+    done = check("ssl_conv", "--results", ROOT / "results/none", root=ROOT)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith("results/none/release/manifest.json: no such file\n")
+    config["pretrain"] = {"function": "mine:train"}
+    path.write_text(yaml.safe_dump(config))
+    done = check("m", root=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (
+        "m.safetensors: no such file; in the project's folder, make it by: snakemake --cores 1 results/" in done.stderr
+    )
