@@ -260,7 +260,7 @@ def copy_project(target: Path) -> None:
 
 def snakemake(tree: Path, *options: str | Path, cores: int = 2) -> Runs:
     """Run Snakemake in a project's folder."""
-    return process([BIN / "snakemake", "--cores", str(cores), "--quiet", "all", *options], tree)
+    return process([BIN / "snakemake", "--quiet", "all", "--cores", str(cores), *options], tree)
 
 
 def results_of(tree: Path, release: str) -> Path:

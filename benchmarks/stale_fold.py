@@ -15,7 +15,7 @@ def main() -> None:
     made = []
 
     def stale():
-        fold.unlink()
+        fold.unlink(missing_ok=True)
         name = fold.relative_to(options.tree)
         run = snakemake(options.tree, target, "--config", f"release={options.release}", "--forcerun", name)
         made.append(fold.exists())
