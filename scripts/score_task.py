@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from emma.files import InputError, OneLineParser, natural, run_script, write_json
-from emma.folds import read_fitted
+from emma.folds import check_complete, read_fitted
 from emma.protocols import InDistribution, place_of
 from emma.release import load_manifest
 from emma.scoring import fold_metrics, score_task, write_replicates
@@ -20,6 +20,8 @@ def main() -> None:
     parser.add_argument("--task", required=True, help="a task of the release")
     files = "files PROTOCOL/VALUE/predictions.parquet, readouts beside them; with the in-distribution fold"
     parser.add_argument("--predictions", type=Path, nargs="+", required=True, help=files)
+    sides = "files PROTOCOL/VALUE/eval.parquet of the same folds, which say what must be predicted"
+    parser.add_argument("--folds", type=Path, nargs="+", required=True, help=sides)
     parser.add_argument("--metrics", type=Path, nargs="+", required=True, help="files PROTOCOL/VALUE/metrics.json")
     parser.add_argument("--seed", type=natural, required=True, help="the run's seed, which draws resamples")
     parser.add_argument("--replicates", type=Path, required=True, help="Parquet table of bootstrap replicates")
@@ -27,12 +29,15 @@ def main() -> None:
     manifest = load_manifest(arguments.manifest)
     spec, task = manifest.spec(arguments.task), TaskID(arguments.task)
     folds: dict[str, dict[str, tuple]] = {}
-    provenance = {}
+    provenance, sides = {}, {place_of(path): path for path in arguments.folds}
     for path in arguments.predictions:
         protocol, value = place_of(path)
         predictions, undefined, provenance[protocol, value] = read_fitted(
             path, manifest.data_release_hash, arguments.seed
         )
+        if (protocol, value) not in sides:
+            raise InputError(f"--folds: no {protocol}/{value}/eval.parquet, expected one a file of predictions")
+        check_complete(path, predictions, sides[protocol, value])
         folds.setdefault(protocol, {})[value] = (predictions, undefined)
     wanted = {path: place_of(path) for path in arguments.metrics}
     for place in (*wanted.values(), (InDistribution.name, "all")):

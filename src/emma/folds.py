@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from emma.embeddings import Embeddings
 from emma.files import InputError, atomic
 from emma.hashing import sha256, table_hash
-from emma.protocols import Fold, OODProtocol, guard_fold
+from emma.protocols import Fold, OODProtocol, guard_fold, place_of, read_side
 from emma.readouts import Discriminant, make_readout
 from emma.tables import matrix_to_lists, metadata_of, read_table, unique_ids, write_table
 from emma.tasks import TaskSpec
@@ -139,3 +139,48 @@ def read_fitted(path: str | Path, data_release_hash: str, seed: int) -> tuple[pa
     hashes = {"predictions": table_hash(predictions), "readout": readout}
     made = {"eval_split": metadata["eval_split"].lower(), "hashes": hashes, "model_provenance": provenance}
     return predictions, metadata.get("undefined"), made
+
+
+def query_fault(predictions: pa.Table, evaluation: pa.Table) -> str | None:
+    """What keeps predictions from being one row a query of a fold's eval side, in its order; None where nothing does.
+
+    Args:
+        predictions: a table of PREDICTION_SCHEMA.
+        evaluation: the fold's eval side; without rows where the fold is undefined.
+
+    Returns:
+        the column, what is wrong with it, and what was expected.
+    """
+    wanted = evaluation.filter(pc.equal(evaluation["role"], "query"))
+    ids, expected = predictions["scene_id"].to_pylist(), wanted["scene_id"].to_pylist()
+    if ids != expected:
+        lost = next(iter(sorted(set(expected) - set(ids))), None)
+        foreign = next(iter(sorted(set(ids) - set(expected))), None)
+        what = f"{lost} is missing" if lost else f"{foreign} is foreign" if foreign else "rows out of order"
+        return f"scene_id: {what}, expected the {len(expected)} queries of the fold"
+    for column in ("target", "session"):
+        if predictions[column].to_pylist() != wanted[column].to_pylist():
+            return f"{column}: differs from the fold's, expected that of the frozen index"
+    return None
+
+
+def check_complete(path: Path, predictions: pa.Table, side: str | Path) -> None:
+    """Refuse predictions that are not of every query of their fold.
+
+    Args:
+        path: the predictions' file, in folders ``PROTOCOL/VALUE``.
+        predictions: its content.
+        side: the fold's ``eval.parquet``.
+
+    Raises:
+        InputError: a scene is missing, foreign or out of order, has another target or session, or the two files
+            differ in evaluation split, enrolment seed or the reason that the fold is undefined.
+    """
+    evaluation = read_side(side, *place_of(path))
+    said, wanted = metadata_of(predictions), metadata_of(evaluation)
+    for field in ("undefined", "eval_split", "enrolment_seed"):
+        if said.get(field) != wanted.get(field):
+            raise InputError(f"{path}: {field}: {said.get(field)}, expected {wanted.get(field)}, as {side} says")
+    fault = query_fault(predictions, evaluation.slice(0, 0) if "undefined" in wanted else evaluation)
+    if fault is not None:
+        raise InputError(f"{path}: {fault}")

@@ -309,21 +309,27 @@ def write_side(path: str | Path, fold: Fold, side: Literal["train", "eval"]) -> 
     write_table(path, fold.train if side == "train" else fold.eval, naming)
 
 
+def read_side(path: str | Path, protocol: str, value: str) -> pa.Table:
+    """Read one side that ``write_side`` wrote; InputError on a broken file, SplitNotAvailable on another fold's."""
+    table = read_table(path, FOLD_SCHEMA)
+    metadata = metadata_of(table)
+    if (metadata.get("protocol"), metadata.get("value")) != (protocol, value):
+        found = f"{metadata.get('protocol')} {metadata.get('value')}"
+        raise SplitNotAvailable(f"{path}: fold {found}, expected {protocol} {value}")
+    unique_ids(path, table["scene_id"])
+    return table
+
+
 def read_fold(train: str | Path, evaluation: str | Path, protocol: str, value: str) -> Fold:
     """Read the sides that ``write_side`` wrote; InputError on a broken file, SplitNotAvailable on another fold's."""
-    sides, place = {}, (protocol, value)
-    for side, path in {"train": train, "eval": evaluation}.items():
-        sides[side] = read_table(path, FOLD_SCHEMA)
-        metadata = metadata_of(sides[side])
-        if (metadata.get("protocol"), metadata.get("value")) != place:
-            found = f"{metadata.get('protocol')} {metadata.get('value')}"
-            raise SplitNotAvailable(f"{path}: fold {found}, expected {protocol} {value}")
-        unique_ids(path, sides[side]["scene_id"])
+    place = (protocol, value)
+    sides = read_side(train, *place), read_side(evaluation, *place)
+    metadata = metadata_of(sides[1])
     seed = metadata.get("enrolment_seed")
     if seed is not None and not seed.isdecimal():
         raise InputError(f"{evaluation}: enrolment_seed: {seed}, expected a number of 0 or more")
     drawn = None if seed is None else int(seed)
-    return Fold(*place, *sides.values(), metadata.get("undefined"), metadata.get("eval_split"), drawn)
+    return Fold(*place, *sides, metadata.get("undefined"), metadata.get("eval_split"), drawn)
 
 
 def guard_fold(protocol: OODProtocol, fold: Fold, train_index: pa.Table, eval_index: pa.Table) -> None:

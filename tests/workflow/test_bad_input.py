@@ -264,7 +264,7 @@ def test_broken_inputs_of_a_fit_are_refused(project):
 
 
 def test_broken_predictions_are_not_scored(project):
-    """Predictions that are truncated, not finite or of a scene twice give no metrics, not even of the other folds."""
+    """Predictions that are truncated, not finite, incomplete or of a scene twice give no metrics, of no fold."""
     folds = project.results / "folds/dsp/E-LOC-AOA"
     names = [FOLD, "leave-one-environment-out/E_RURAL", "in-distribution/all"]
     path = folds / FOLD / "predictions.parquet"
@@ -275,6 +275,10 @@ def test_broken_predictions_are_not_scored(project):
         "complete Parquet": None,
         "NaN": table.set_column(column, table.schema.field(column), spoilt),
         "twice": pa.concat_tables([table, table.slice(0, 1)]),
+        "is missing, expected the": table.slice(1),
+        "undefined: too few": table.slice(0, 0).replace_schema_metadata(
+            {**table.schema.metadata, b"undefined": b"too few"}
+        ),
     }
     out = project.folder / "out"
     for said, content in broken.items():
@@ -285,6 +289,7 @@ def test_broken_predictions_are_not_scored(project):
         line = refused_by(
             project, "score_task", out, "--manifest", project.results / "release/manifest.json", "--model", "dsp",
             "--task", "E-LOC-AOA", "--predictions", *(folds / name / "predictions.parquet" for name in names),
+            "--folds", *(project.results / "splits/E-LOC-AOA" / name / "eval.parquet" for name in names),
             "--metrics", *(out / name / "metrics.json" for name in names), "--seed", "0",
             "--replicates", out / "replicates.parquet",
         )  # fmt: skip

@@ -20,6 +20,11 @@ for task in PLAN.tasks:
                     for protocol, value in PLAN.folds(task, stress=stress)
                     + [PLAN.reference] * stress
                 ],
+                folds=[
+                    f"{RESULTS}/splits/{task}/{protocol}/{value}/eval.parquet"
+                    for protocol, value in PLAN.folds(task, stress=stress)
+                    + [PLAN.reference] * stress
+                ],
             output:
                 metrics=[
                     f"{RESULTS}/folds/{{model}}/{task}/{protocol}/{value}/metrics.json"
@@ -36,5 +41,5 @@ for task in PLAN.tasks:
                 seed=SEED,
             shell:
                 "python $EMMA_HOME/scripts/score_task.py --manifest {input.manifest} --model {wildcards.model}"
-                " --task {params.task} --predictions {input.predictions} --metrics {output.metrics}"
+                " --task {params.task} --predictions {input.predictions} --folds {input.folds} --metrics {output.metrics}"
                 " --seed {params.seed} --replicates {output.replicates} 2> {log}"

@@ -17,6 +17,9 @@ from emma.verify.results import Results
 #: Folders at the top of the results that hold other runs, or nothing that a number rests on.
 _APART = {"releases", "holdout", "logs", "floor_events"}
 
+#: Leftover models that are named one by one.
+_SHOWN = 8
+
 
 def expected_files(results: Results) -> set[str]:
     """Names, below the root, of every file that finished results hold and that a check reads."""
@@ -53,7 +56,7 @@ class Inventory(Check):
             with self.item(results.root / name):
                 path = results.path(*name.split("/"))
                 if not path.is_file():
-                    self.fault(path, "no such file")
+                    self.fault(path, f"no such file{self._why(results, name)}")
                 elif path.stat().st_size == 0:
                     self.fault(path, "empty, expected content")
         for path in sorted(results.root.rglob("*")):
@@ -67,8 +70,27 @@ class Inventory(Check):
                 self.fault(path, "left over from a job that was killed")
             elif unbuilt is None or not path.is_file() or top not in {"folds", "runs", "splits"}:
                 continue
-            elif name not in expected and name not in unbuilt:
+            elif name not in expected and name not in unbuilt and not self._left_over(results, name):
                 self.fault(path, "belongs to no fold or run of these results")
+        with self.item(results.root):
+            self.checked -= 1
+            if left := results.leftovers():
+                shown = ", ".join(left[:_SHOWN]) + (f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else "")
+                self.note = f"left over from another run, named by no board, report or config, not checked: {shown}"
+
+    @staticmethod
+    def _left_over(results: Results, name: str) -> bool:
+        """Whether a file is the run record of a model that is not of this board, or lies among its folds."""
+        top, model, *below = name.split("/")
+        if top == "runs":
+            return not below and model.endswith(".json") and model.removesuffix(".json") in results.leftovers()
+        return top == "folds" and bool(below) and model in results.leftovers()
+
+    @staticmethod
+    def _why(results: Results, name: str) -> str:
+        """Who asks for a run record that is not there."""
+        asked = results.named_by(name.removeprefix("runs/").removesuffix(".json")) if name.startswith("runs/") else ""
+        return f", although {asked} names the model" if asked else ""
 
     @staticmethod
     def _of_stress(results: Results) -> set[str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from emma.backbones.load import load_weights
 from emma.files import InputError
+from emma.folds import query_fault
 from emma.hashing import sha256, table_hash
 from emma.manifest import HARNESS_VERSION
 from emma.protocols import guard_fold
@@ -124,24 +124,12 @@ class Predictions(Check):
                     expected = None if getattr(fold, field) is None else str(getattr(fold, field))
                     if metadata.get(field) != expected:
                         self.fault(path, f"{field}: expected {expected}, found {metadata.get(field)}")
-                self._rows(path, table, fold.eval.slice(0, 0) if fold.undefined else fold.eval)
+                if said := query_fault(table, fold.eval.slice(0, 0) if fold.undefined else fold.eval):
+                    self.fault(path, said)
                 provenance = results.run(model).run_manifest.model_provenance
                 self.compare(path, {"model_provenance": results.provenance(*key)}, {"model_provenance": provenance})
                 lists_to_matrix(table["scores"], score_width(results.manifest().tasks[task]), path)
                 self._metrics(results, key, table)
-
-    def _rows(self, path: object, table: pa.Table, evaluation: pa.Table) -> None:
-        wanted = evaluation.filter(pc.equal(evaluation["role"], "query"))
-        ids, expected = table["scene_id"].to_pylist(), wanted["scene_id"].to_pylist()
-        if ids != expected:
-            lost = next(iter(sorted(set(expected) - set(ids))), None)
-            foreign = next(iter(sorted(set(ids) - set(expected))), None)
-            what = f"{lost} is missing" if lost else f"{foreign} is foreign" if foreign else "rows out of order"
-            self.fault(path, f"scene_id: {what}, expected the {len(expected)} queries of the fold")
-            return
-        for column in ("target", "session"):
-            if table[column].to_pylist() != wanted[column].to_pylist():
-                self.fault(path, f"{column}: differs from the frozen index")
 
     def _metrics(self, results: Results, key: tuple[str, TaskID, str, str], table: pa.Table) -> None:
         model, task, protocol, value = key

@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from emma.board import RunRecord
 from emma.embeddings import Embeddings
-from emma.files import InputError, parse, read_json
+from emma.files import InputError, parse, read_json, read_yaml
 from emma.folds import PREDICTION_SCHEMA
 from emma.protocols import Fold, OODProtocol, board_protocols, read_fold, task_protocols
 from emma.release import DataReleaseManifest, load_manifest
 from emma.scenes import read_index
+from emma.submission import Bundle
 from emma.tables import metadata_of, read_table, unique_ids
 from emma.tasks import Split, TaskID
 
@@ -83,8 +84,9 @@ class Results:
 
     @_remembered
     def run_files(self) -> dict[str, Path]:
-        """Run records by model."""
-        return {path.stem: path for path in sorted(self.path("runs").glob("*.json"))}
+        """Run records of this board's models, by model."""
+        entrants = set(self.models())
+        return {path.stem: path for path in sorted(self.path("runs").glob("*.json")) if path.stem in entrants}
 
     @_remembered
     def run(self, model: str) -> RunRecord:
@@ -95,15 +97,53 @@ class Results:
             raise InputError(f"{path}: model: expected {model}, the file's name, found {record.model}")
         return record
 
+    @_remembered
     def models(self) -> list[str]:
-        """Models that have a run record, a folder of folds, or a row on the board."""
-        names = set(self.run_files())
+        """Models of this board: those with a row, and those found here that a report or the project's config names.
+
+        All that are found where the board cannot be read. A model that nothing names is left over from a wider run.
+        """
+        naming, found = self.naming(), self._found()
+        board = naming.get("leaderboard.json")
+        entrants = found if board is None else board | (found & set().union(*naming.values()))
+        return sorted(name for name in entrants if not name.startswith("."))
+
+    @_remembered
+    def leftovers(self) -> list[str]:
+        """Models that have a run record or folds here, and that neither board, reports nor config name."""
+        return sorted(self._found() - set(self.models()))
+
+    def _found(self) -> set[str]:
+        """Models that have a run record or a folder of folds."""
         folds = self.path("folds")
-        names |= {path.name for path in folds.iterdir()} if folds.is_dir() else set()
-        # The board's own check says what is wrong with it.
-        with contextlib.suppress(InputError, LookupError, TypeError):
-            names |= {str(row["model"]) for row in self.document("leaderboard.json")["models"]}
-        return sorted(name for name in names if not name.startswith("."))
+        names = {path.name for path in folds.iterdir() if path.is_dir()} if folds.is_dir() else set()
+        names |= {path.stem for path in self.path("runs").glob("*.json")}
+        return {name for name in names if not name.startswith(".")}
+
+    @_remembered
+    def naming(self) -> dict[str, set[str]]:
+        """Who names which models: the board, the reports and the project's config, as far as they can be read."""
+        found: dict[str, set[str]] = {}
+        # The checks of these files say what is wrong with them.
+        unreadable = contextlib.suppress(InputError, LookupError, TypeError, AttributeError)
+        with unreadable:
+            found["leaderboard.json"] = {str(row["model"]) for row in self.document("leaderboard.json")["models"]}
+        for report in ("aggregation", "stress", "sim_to_real"):
+            with unreadable:
+                found[f"reports/{report}.json"] = set(map(str, self.document("reports", f"{report}.json")["models"]))
+        config = self.project and self.project / "config" / "config.yaml"
+        if config is not None and config.is_file():
+            declared = found["config/config.yaml"] = set()
+            with unreadable:
+                content = read_yaml(config)
+                declared |= set(map(str, content.get("models") or ()))
+                for folder in content.get("submissions") or ():
+                    declared.add(Bundle(self.project / str(folder)).manifest.model)
+        return found
+
+    def named_by(self, model: str) -> str:
+        """The files that name a model, in words."""
+        return ", ".join(name for name, models in self.naming().items() if model in models)
 
     def is_submitted(self, model: str) -> bool:
         """Whether the model's predictions came from elsewhere, without readouts and embeddings."""

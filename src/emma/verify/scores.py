@@ -126,9 +126,17 @@ class Provenance(Check):
             check_provenance(results.manifest(), runs)
         with self.item(results.path("leaderboard.json")):
             rows = [row.model for row in _board(results).models]
-            if sorted(rows) != sorted(results.run_files()):
-                expected = ", ".join(results.run_files())
-                self.fault(results.path("leaderboard.json"), f"models: expected one row a run: {expected}")
+            path, lost = results.path("leaderboard.json"), sorted(set(results.run_files()) - set(rows))
+            for model in lost:
+                who = results.named_by(model)
+                self.fault(
+                    path,
+                    f"models: no row of {model}, although runs/{model}.json is here and {who} names it: build the board"
+                    f" and the reports with it, or, where it left models:, without it, and remove runs/{model}.json"
+                    f" and folds/{model}",
+                )
+            if not lost and sorted(rows) != sorted(results.run_files()):
+                self.fault(path, f"models: expected one row a run: {', '.join(results.run_files())}")
 
 
 class BoardFiles(Check):

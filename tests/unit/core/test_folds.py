@@ -12,9 +12,16 @@ import pytest
 from emma.backbones.inputs import Contract
 from emma.embeddings import Embeddings, write_embeddings
 from emma.files import InputError
-from emma.folds import PREDICTION_SCHEMA, FittedFold, fit_fold, read_fitted, write_fitted
+from emma.folds import PREDICTION_SCHEMA, FittedFold, check_complete, fit_fold, read_fitted, write_fitted
 from emma.hashing import table_hash
-from emma.protocols import Fold, LeaveOneBandOut, SplitNotAvailable, board_protocols, primary_protocol
+from emma.protocols import (
+    Fold,
+    LeaveOneBandOut,
+    SplitNotAvailable,
+    board_protocols,
+    primary_protocol,
+    write_side,
+)
 from emma.readouts import Readout, load_readout
 from emma.tasks import TaskID
 
@@ -185,3 +192,49 @@ def test_predictions_say_their_split_and_the_seed_of_their_gallery(fitted, tmp_p
     write_fitted(readout, path, replace(result, eval_split=None), HASH, PROVENANCE)
     with pytest.raises(InputError, match="eval_split: expected DEV or HOLDOUT"):
         read_fitted(path, HASH, 0)
+
+
+@pytest.mark.parametrize("task", [TaskID.E_LOC_AOA, TaskID.E_ID_FP])
+def test_predictions_of_fewer_or_other_scenes_than_the_fold_asks_for_are_refused(fitted, tmp_path, task):
+    _, fold, result = fitted(task)
+    side, path = tmp_path / "eval.parquet", tmp_path / fold.protocol / fold.value / "predictions.parquet"
+    write_side(side, fold, "eval")
+    write_fitted(path.with_name("readout.safetensors"), path, result, HASH, PROVENANCE)
+    whole = read_fitted(path, HASH, 0)[0]
+    check_complete(path, whole, side)
+    first, last = whole["scene_id"][0].as_py(), whole["scene_id"][-1].as_py()
+    moved = pa.array([whole["target"][0].as_py() + 1, *whole["target"].to_pylist()[1:]], pa.float64())
+    renamed = pa.array(["f" * 63 + "!", *whole["scene_id"].to_pylist()], pa.string())
+    n = whole.num_rows
+    broken = {
+        f"scene_id: {first} is missing, expected the {n} queries": whole.slice(1),
+        f"scene_id: {last} is missing": whole.slice(0, n - 1),
+        "scene_id: rows out of order": whole.take(list(range(n))[::-1]),
+        "! is foreign": pa.concat_tables([whole.slice(0, 1), whole]).set_column(0, whole.schema.field(0), renamed),
+        "target: differs": whole.set_column(2, whole.schema.field("target"), moved),
+        "session: differs": whole.set_column(1, whole.schema.field("session"), pa.array(["x"] * n)),
+        "undefined: none, expected None": whole.replace_schema_metadata(
+            {**whole.schema.metadata, b"undefined": b"none"}
+        ),
+        "eval_split: HOLDOUT, expected DEV": whole.replace_schema_metadata(
+            {**whole.schema.metadata, b"eval_split": b"HOLDOUT"}
+        ),
+    }
+    for said, table in broken.items():
+        with pytest.raises(InputError, match=rf"^{path}: .*{said}"):
+            check_complete(path, table, side)
+    with pytest.raises(SplitNotAvailable, match="expected other"):
+        check_complete(tmp_path / "other" / fold.value / "predictions.parquet", whole, side)
+
+
+def test_an_undefined_fold_is_complete_without_predictions(fitted, tmp_path):
+    _, fold, result = fitted(TaskID.E_LOC_AOA)
+    why = "too few"
+    side, path = tmp_path / "eval.parquet", tmp_path / fold.protocol / fold.value / "predictions.parquet"
+    write_side(side, replace(fold, undefined=why), "eval")
+    empty = replace(result, predictions=PREDICTION_SCHEMA.empty_table(), undefined=why)
+    write_fitted(path.with_name("readout.safetensors"), path, empty, HASH, PROVENANCE)
+    check_complete(path, read_fitted(path, HASH, 0)[0], side)
+    write_fitted(path.with_name("readout.safetensors"), path, replace(result, undefined=why), HASH, PROVENANCE)
+    with pytest.raises(InputError, match="is foreign, expected the 0 queries"):
+        check_complete(path, read_fitted(path, HASH, 0)[0], side)

@@ -11,7 +11,7 @@ from emma.backbones.load import load_backbone, load_model_config
 from emma.board import Board, RunRecord
 from emma.embeddings import Embeddings, write_embeddings
 from emma.files import parse, read_json, write_json, write_text
-from emma.folds import fit_fold, read_fitted, write_fitted
+from emma.folds import check_complete, fit_fold, read_fitted, write_fitted
 from emma.leaderboard import board_csv, build_board
 from emma.protocols import board_protocols, read_fold, task_protocols, write_side
 from emma.release import freeze, load_manifest, load_release_config, manifest_record, read_assigned
@@ -167,6 +167,7 @@ def _score(project, manifest, task, entry, protocols, assigned, seed):
             fitted = fit_fold(spec, protocol, fold, assigned, embeddings)
             write_fitted(*files, fitted, manifest.data_release_hash, provenance)
             predictions, undefined, made[name, value] = read_fitted(files[1], manifest.data_release_hash, seed)
+            check_complete(files[1], predictions, split / "eval.parquet")
             folds.setdefault(name, {})[value] = (predictions, undefined)
     scored, replicates = score_task(spec, task.value, folds, manifest.bootstrap, seed)
     board = board_protocols(spec)
