@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from emma.backbones.load import ModelConfig, load_model_config
+from emma.backbones.references import check_reference
 from emma.config import check_config
 from emma.files import InputError
 from emma.hashing import canonical_json
@@ -63,16 +64,20 @@ class Plan:
         root: the folder of the run: its ``config``, models' weights and results.
         home: the folder of the programs and the source; by default ``root``. A workflow that uses this one as a
             ``module`` has its own root.
+        elsewhere: whether jobs run in another environment than the plan's, as with conda.
 
     Raises:
-        InputError: any configuration file is wrong, or HOLDOUT is asked for without its seed.
+        InputError: any configuration file is wrong, a model names a function that is not there, or HOLDOUT is asked
+            for without its seed.
     """
 
     #: (protocol, value) of the fold that holds nothing out.
     reference = (InDistribution.name, "all")
 
-    def __init__(self, config: dict[str, Any], root: str | Path, home: str | Path | None = None) -> None:
-        self.root = Path(root)
+    def __init__(
+        self, config: dict[str, Any], root: str | Path, home: str | Path | None = None, *, elsewhere: bool = False
+    ) -> None:
+        self.root, self._elsewhere = Path(root), elsewhere
         self.home = Path(root if home is None else home)
         self.config = check_config(config, self.root)
         self.release_path = f"config/releases/{self.config.release}.yaml"
@@ -189,7 +194,13 @@ class Plan:
         return [path.relative_to(self.root).as_posix() for path in paths if path.is_file()]
 
     def _model(self, name: str) -> ModelConfig:
-        return load_model_config(self.root / f"config/models/{name}.yaml")
+        path = f"config/models/{name}.yaml"
+        config = load_model_config(self.root / path)
+        functions = {"factory": config.factory, "pretrain.function": config.pretrain and config.pretrain.function}
+        for field, reference in functions.items():
+            if reference is not None:
+                check_reference(reference, f"{path}: {field}", self.root, elsewhere=self._elsewhere)
+        return config
 
     def spec(self, task: str) -> TaskSpec:
         """A task's pinned declaration."""

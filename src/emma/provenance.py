@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import importlib.metadata
 from collections.abc import Iterable, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import grimp
 
+from emma import _MODULE_OF
 from emma.hashing import content_hash, sha256
 
 _SOURCE_ROOT = Path(__file__).resolve().parent.parent
@@ -21,11 +23,45 @@ def _graph() -> grimp.ImportGraph:
     return grimp.build_graph(*_PACKAGES, include_external_packages=False, cache_dir=None)
 
 
+def _source(module: str) -> Path:
+    stem = _SOURCE_ROOT.joinpath(*module.split("."))
+    return stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
+
+
 @functools.cache
 def _module_digest(module: str) -> str:
-    stem = _SOURCE_ROOT.joinpath(*module.split("."))
-    path = stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
+    path = _source(module)
     return sha256(path.read_bytes()) if path.exists() else ""
+
+
+def imported(text: bytes) -> list[str]:
+    """Names of modules that a program's text imports, those of emma's lazy names too, sorted.
+
+    Args:
+        text: Python source; SyntaxError where it is none.
+
+    Returns:
+        dotted names, of which some may be names in a module.
+    """
+    tree = ast.parse(text)
+    found: set[str] = set()
+    aliases: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+            aliases |= {alias.asname or "emma" for alias in node.names if alias.name == "emma"}
+            aliases |= {"emma" for alias in node.names if alias.name.startswith("emma.") and alias.asname is None}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    # ``emma`` imports its public names when they are first used: its import alone reaches none of their modules.
+    lazy = {name.removeprefix("emma.") for name in found if name.startswith("emma.")}
+    lazy |= {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in aliases
+    }
+    every = set(_MODULE_OF.values()) if "*" in lazy else set()
+    return sorted(found | every | {_MODULE_OF[name] for name in lazy & set(_MODULE_OF)})
 
 
 def closure(modules: Iterable[str]) -> list[str]:
@@ -39,7 +75,9 @@ def closure(modules: Iterable[str]) -> list[str]:
             continue
         found.add(module)
         parents = [module.rpartition(".")[0]] if "." in module else []
-        waiting += [*parents, *graph.find_modules_directly_imported_by(module)]
+        direct = graph.find_modules_directly_imported_by(module)
+        lazy = imported(_source(module).read_bytes()) if "emma" in direct else []
+        waiting += [*parents, *direct, *(name for name in lazy if name in graph.modules)]
     return sorted(found)
 
 
@@ -52,12 +90,7 @@ def code_digest(program: str | Path, factories: Sequence[str] = (), libraries: S
         libraries: distributions whose versions count.
     """
     text = Path(program).read_bytes()
-    roots = list(factories)
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import):
-            roots += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            roots += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    roots = [*factories, *imported(text)]
     return content_hash(
         {
             "program": sha256(text),
@@ -68,7 +101,9 @@ def code_digest(program: str | Path, factories: Sequence[str] = (), libraries: S
 
 
 def outside_digest(root: str | Path, module: str) -> str:
-    """Digest of a module that stands in the project's folder but in none of its packages: all Python files beside it.
+    """Digest of a module that stands in the project's folder but in none of its packages.
+
+    All Python files beside it count, and what they import of the project's packages.
 
     Returns:
         the digest; an empty text for the project's packages, which ``code_digest`` follows, and for installed ones.
@@ -79,7 +114,14 @@ def outside_digest(root: str | Path, module: str) -> str:
     folder = stem if stem.is_dir() else stem.parent
     # A module at the top of the project has the whole project beside it: only itself counts.
     beside = sorted(folder.glob("*.py")) if folder != Path(root) else [stem.with_suffix(".py")]
-    return content_hash({path.name: sha256(path.read_bytes()) for path in beside})
+    texts = {path.name: path.read_bytes() for path in beside}
+    roots: list[str] = []
+    for text in texts.values():
+        # A file that is no Python is the importing job's to refuse.
+        with contextlib.suppress(SyntaxError, ValueError):
+            roots += imported(text)
+    reached = {module: _module_digest(module) for module in closure(roots)}
+    return content_hash({"files": {name: sha256(text) for name, text in texts.items()}, "modules": reached})
 
 
 def modules_digest(modules: Sequence[str]) -> str:

@@ -23,7 +23,9 @@ def refuse(error):
 
 try:
     os.environ.update(job_environment(HOME))
-    PLAN = Plan(config, Path.cwd(), HOME)
+    # With conda or containers, jobs find other packages than this process does.
+    deployed = getattr(workflow.deployment_settings, "deployment_method", ())
+    PLAN = Plan(config, Path.cwd(), HOME, elsewhere=bool(deployed))
     recipe = validated(Recipe, PLAN.release.rfgen, f"{PLAN.release_path}: rfgen")
     check_declared(
         PLAN.release,

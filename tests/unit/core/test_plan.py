@@ -50,6 +50,33 @@ def test_a_configuration_that_is_wrong_is_refused(change, message):
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("model", "change", "message"),
+    [
+        ("dsp", {"factory": "emma.backbones.dps:build"}, "factory: emma.backbones.dps:build: there is no module"),
+        ("dsp", {"factory": "emma.backbones.dsp:make"}, "factory: emma.backbones.dsp:make: there is no make in"),
+        ("dsp", {"factory": "elsewhere:build"}, "factory: elsewhere:build: there is no module elsewhere"),
+        (
+            "ssl_conv",
+            {"pretrain": {"function": "emma.backbones.contrastive:trian"}},
+            "pretrain.function: emma.backbones.contrastive:trian: there is no trian in",
+        ),
+    ],
+)
+def test_a_function_that_is_not_there_is_refused_in_the_plan(root, model, change, message):
+    path = root / f"config/models/{model}.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | change))
+    with pytest.raises(InputError) as caught:
+        Plan(CONFIG | {"models": [model]}, root)
+    assert str(caught.value).startswith(f"config/models/{model}.yaml: {message}")
+
+
+def test_packages_of_another_environment_are_left_to_the_jobs(root):
+    path = root / "config/models/dsp.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"factory": "elsewhere:build"}))
+    assert Plan(CONFIG, root, elsewhere=True).models["dsp"].factory == "elsewhere:build"
+
+
 def test_holdout_needs_its_seed(monkeypatch):
     for name in ("EMMA_HOLDOUT_SEED", "EMMA_HOLDOUT_SEED_FILE"):
         monkeypatch.delenv(name, raising=False)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import emma
 from emma import provenance
 from emma.provenance import closure, code_digest, modules_digest, outside_digest
 
@@ -53,6 +54,71 @@ def test_every_form_of_import_is_followed(tmp_path, form):
     finally:
         provenance._module_digest = plain
     assert {"emma.folds", "emma.readouts", "emma.hashing"} <= set(seen)
+
+
+def reached(monkeypatch, program):
+    seen = []
+    plain = provenance._module_digest
+    monkeypatch.setattr(provenance, "_module_digest", lambda module: seen.append(module) or plain(module))
+    code_digest(program)
+    return set(seen)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "from emma import OODAvg",
+        "from emma import OODAvg as mean",
+        "import emma\nemma.OODAvg",
+        "import emma as e\ne.OODAvg",
+        "import emma.files\nemma.OODAvg",
+        "from emma import *",
+    ],
+)
+def test_the_lazy_names_of_emma_are_followed_to_their_modules(tmp_path, monkeypatch, form):
+    (tmp_path / "p.py").write_text(f"{form}\n")
+    assert {"emma.aggregate", "emma.statistics"} <= reached(monkeypatch, tmp_path / "p.py")
+
+
+def test_every_public_name_leads_to_its_module(tmp_path, monkeypatch):
+    for name in emma.__all__:
+        (tmp_path / "p.py").write_text(f"from emma import {name}\n")
+        home = getattr(getattr(emma, name), "__module__", "emma.metrics")
+        assert home in reached(monkeypatch, tmp_path / "p.py")
+
+
+def test_other_names_of_emma_reach_nothing_more(tmp_path, monkeypatch):
+    (tmp_path / "p.py").write_text("import emma\nfrom emma import __version__\nemma.__version__, self.OODAvg\n")
+    assert reached(monkeypatch, tmp_path / "p.py") == {"emma"}
+
+
+def test_a_lazy_name_in_a_library_module_is_followed(monkeypatch, tmp_path):
+    """A module of the project that imports a public name from ``emma`` reaches the name's module."""
+    source = tmp_path / "board.py"
+    source.write_text("from emma import OODAvg\n")
+    plain, graph = provenance._source, provenance._graph()
+
+    class Graph:
+        modules = graph.modules
+
+        @staticmethod
+        def find_modules_directly_imported_by(module):
+            return {"emma"} if module == "emma.board" else graph.find_modules_directly_imported_by(module)
+
+    monkeypatch.setattr(provenance, "_source", lambda m: source if m == "emma.board" else plain(m))
+    monkeypatch.setattr(provenance, "_graph", Graph)
+    assert "emma.aggregate" in closure(["emma.board"])
+
+
+@pytest.mark.parametrize("form", ["from emma.aggregate import OODAvg", "from emma import OODAvg"])
+def test_what_a_users_own_module_takes_from_the_project_counts(tmp_path, monkeypatch, form):
+    (tmp_path / "net.py").write_text(f"{form}\n")
+    first = outside_digest(tmp_path, "net")
+    plain = provenance._module_digest
+    monkeypatch.setattr(provenance, "_module_digest", lambda m: "x" if m == "emma.statistics" else plain(m))
+    assert outside_digest(tmp_path, "net") != first
+    (tmp_path / "net.py").write_text("this is no Python")
+    assert len(outside_digest(tmp_path, "net")) == 64
 
 
 def test_modules_digest_changes_with_any_module_below(monkeypatch):
