@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from emma.embeddings import Embeddings
-from emma.files import InputError, parse
+from emma.files import InputError, parse, read_yaml
 from emma.folds import PREDICTION_SCHEMA
 from emma.hashing import content_hash, table_hash
+from emma.manifest import HARNESS_VERSION
 from emma.real.settings import CaptureSet
 from emma.scenes import read_index
 from emma.sim_to_real import SimToReal, capture_spec, read_sides, report_text, score_capture, scored, sim_to_real_report
@@ -61,10 +62,11 @@ class Captures(Check):
         if not sets:
             self.note = "none configured"
             return
-        for name in sets:
+        for name, declared in sets.items():
             path = results.path("captures", name, "record.json")
             with self.item(path):
                 self._record(results, path, name)
+            self._declared(results, name, declared)
         fitted = 0
         for name, model in capture_pairs(results):
             path = results.path("captures", name, model, "metrics.json")
@@ -80,6 +82,16 @@ class Captures(Check):
         self.compare(path, record["scenes"], index.num_rows)
         self.compare(path, record["sessions"], len(set(index["session"].to_pylist())))
 
+    def _declared(self, results: Results, name: str, declared: CaptureSet) -> None:
+        """Compare what the report says of a set, its kind first, with the project's config where that is at hand."""
+        config = results.project and results.project / "config" / "captures" / f"{name}.yaml"
+        report = results.path("reports", "sim_to_real.json")
+        if config is not None and config.is_file():
+            with self.item(report):
+                wanted = parse(CaptureSet, read_yaml(config), config).model_dump(mode="json")
+                where = f"{report} (against {config})"
+                self.compare(where, {"declared": declared.model_dump(mode="json")}, {"declared": wanted})
+
     def _scores(self, results: Results, path: Path, declared: CaptureSet, model: str) -> bool:
         """Whether the readout could be fit again."""
         record = results.document("captures", declared.name, model, "metrics.json")
@@ -88,7 +100,8 @@ class Captures(Check):
         embeddings = Embeddings.read(held) if held.exists() else None
         if embeddings is not None:
             self.compare(path, record["undefined"], embeddings.unsuited)
-            self.compare(path, record["model_provenance"], embeddings.provenance)
+            self.compare(held, embeddings.provenance, results.run(model).run_manifest.model_provenance)
+        self._made(results, path, record, declared, model)
         if record["undefined"] is not None:
             return False
         manifest = results.manifest()
@@ -109,6 +122,21 @@ class Captures(Check):
         for side, table in refit.items():
             self.compare(results.path(*place, f"{side}.parquet"), table_hash(tables[side]), table_hash(table))
         return True
+
+    def _made(self, results: Results, path: Path, record: dict[str, Any], declared: CaptureSet, model: str) -> None:
+        """Compare what a score says of its making with release, conversion and run."""
+        wanted = {
+            "model": model,
+            "set": declared.name,
+            "task": declared.task.value,
+            "data_release_hash": results.manifest().data_release_hash,
+            "eval_split": results.eval_split().value.lower(),
+            "seed": results.seed(),
+            "harness_version": HARNESS_VERSION,
+            "record_sha256": results.document("captures", declared.name, "record.json")["record_sha256"],
+            "model_provenance": results.run(model).run_manifest.model_provenance,
+        }
+        self.compare(path, {key: record.get(key) for key in wanted}, wanted)
 
 
 class SimToRealReport(Check):

@@ -12,12 +12,25 @@ from emma.board import Board, RunRecord
 from emma.embeddings import Embeddings, write_embeddings
 from emma.files import parse, read_json, write_json, write_text
 from emma.folds import check_complete, fit_fold, read_fitted, write_fitted
+from emma.hashing import content_hash, table_hash
 from emma.leaderboard import board_csv, build_board
 from emma.protocols import board_protocols, read_fold, task_protocols, write_side
+from emma.real.adapters import REAL_SPLIT
+from emma.real.settings import CaptureSet
 from emma.release import freeze, load_manifest, load_release_config, manifest_record, read_assigned
 from emma.runs import collect_run, stress_report
-from emma.scenes import write_scenes
+from emma.scenes import read_index, write_scenes
 from emma.scoring import fold_metrics, primary_replicates, score_task, write_replicates
+from emma.sim_to_real import (
+    capture_record,
+    capture_spec,
+    read_gaps,
+    read_sides,
+    report_text,
+    score_capture,
+    sim_to_real_report,
+)
+from emma.tables import write_table
 from emma.tasks import Split
 
 RELEASE = {
@@ -63,6 +76,18 @@ RELEASE = {
             "anchors": {"minimum": 0.3333333333333333, "maximum": 1.0},
         },
     },
+}
+#: A surrogate of captured scenes: other noise, in whole sessions.
+CAPTURES = {
+    "name": "mini_los",
+    "kind": "surrogate",
+    "task": "E-LOC-LOS",
+    "source": "random samples",
+    "licence": "as the project's",
+    "session": "recording",
+    "caveats": ["A surrogate: it says nothing of the air."],
+    "twin": "release",
+    "surrogate": {"sessions": 4},
 }
 MODELS = {
     "prior": {"name": "prior", "factory": "emma.backbones.base:prior", "pretraining": {}},
@@ -115,7 +140,8 @@ def _columns(task, split, rng):
 def build(project: Path, seed: int = 0, splits=("TRAIN", "DEV")) -> Path:
     """Write ``project/config`` and ``project/results``; returns the results."""
     results = project / "results"
-    for folder, entries in (("releases", {"mini": RELEASE}), ("models", MODELS)):
+    folders = {"releases": {"mini": RELEASE}, "models": MODELS, "captures": {"mini_los": CAPTURES}}
+    for folder, entries in folders.items():
         for name, value in entries.items():
             write_text(project / "config" / folder / f"{name}.yaml", yaml.safe_dump(value))
     config = load_release_config(project / "config/releases/mini.yaml")
@@ -144,7 +170,9 @@ def build(project: Path, seed: int = 0, splits=("TRAIN", "DEV")) -> Path:
                     write_side(results / "splits" / task.value / name / value / f"{side}.parquet", fold, side)
         for model, backbone in backbones.items():
             _score(project, manifest, task, (model, backbone), protocols, assigned, seed)
-    _publish(project, manifest, seed)
+    _runs(project, manifest, seed)
+    _captures(project, manifest, backbones, seed)
+    publish_board(results)
     return results
 
 
@@ -153,7 +181,8 @@ def _score(project, manifest, task, entry, protocols, assigned, seed):
     spec = manifest.tasks[task]
     config = load_model_config(project / f"config/models/{model}.yaml")
     stand_in = config.model_copy(update={"factory": "emma.backbones.base:prior"})
-    provenance = load_backbone(stand_in)[1] | {"config_sha256": _config_hash(config), "name": model}
+    digest = content_hash(config.model_dump(mode="json"))
+    provenance = load_backbone(stand_in)[1] | {"config_sha256": digest, "name": model}
     table = results / "embeddings" / model / f"{task.value}.parquet"
     scenes = [results / "scenes" / task.value / f"{split}.parquet" for split in ("TRAIN", "DEV")]
     write_embeddings(table, backbone, scenes, contract=Contract(normalise="none"), provenance=provenance)
@@ -181,13 +210,7 @@ def _score(project, manifest, task, entry, protocols, assigned, seed):
             write_replicates(path, own, record | hashes)
 
 
-def _config_hash(config):
-    from emma.hashing import content_hash
-
-    return content_hash(config.model_dump(mode="json"))
-
-
-def _publish(project, manifest, seed):
+def _runs(project, manifest, seed):
     results = project / "results"
     metrics = sorted((results / "folds").glob("*/*/*/*/metrics.json"))
     for model in MODELS:
@@ -195,9 +218,52 @@ def _publish(project, manifest, seed):
         own = [path for path in metrics if path.parts[-5] == model]
         run = collect_run(manifest, config, own, seed=seed, eval_split=Split.DEV)
         write_json(results / "runs" / f"{model}.json", run.model_dump(mode="json"))
-    publish_board(results)
     stress = [path for path in metrics if path.parts[-3] == "leave-one-snr-regime-out"]
     write_json(results / "reports/stress.json", stress_report(manifest, stress))
+
+
+def _captures(project, manifest, backbones, seed):
+    """Captured scenes, every model's scores on them, and the sim-to-real report."""
+    results = project / "results"
+    declared = parse(CaptureSet, CAPTURES, "captures")
+    folder = results / "captures" / declared.name
+    rng = np.random.default_rng(5)
+    columns, signal = _columns(declared.task.value, REAL_SPLIT, rng)
+    columns |= {"session": [f"recording-{i // 8}" for i in range(len(signal))]}
+    iq = rng.normal(size=(len(signal), 1, 8)) + 1j * rng.normal(size=(len(signal), 1, 8)) + 0.5 * signal[:, None, None]
+    write_scenes(folder / "scenes.parquet", folder / "index.parquet", [(iq.astype(np.complex64), columns)])
+    index = read_index(folder / "index.parquet")
+    record = {"adapter": "sigmf", "scenes": len(signal), "sessions": 4, "index_hash": table_hash(index)}
+    write_json(folder / "record.json", record | {"record_sha256": content_hash(record)})
+    spec = capture_spec(manifest.spec(declared.task), declared)
+    for model, backbone in backbones.items():
+        run = read_json(results / "runs" / f"{model}.json")["run_manifest"]
+        table, scenes = folder / model / "embeddings.parquet", [folder / "scenes.parquet"]
+        provenance = run["model_provenance"]
+        write_embeddings(table, backbone, scenes, contract=Contract(normalise="none"), provenance=provenance)
+        sides = read_sides(manifest, declared, results, model, Split.DEV)
+        content, tables = score_capture(spec, declared, manifest, sides, seed)
+        for side, predictions in tables.items():
+            path = folder / model / f"{side}.parquet"
+            write_table(path, predictions, {"data_release_hash": manifest.data_release_hash})
+        content["hashes"] = {side: table_hash(predictions) for side, predictions in tables.items()}
+        place = (model, declared, read_json(folder / "record.json"), manifest, "DEV", seed)
+        write_json(folder / model / "metrics.json", capture_record(*place, content, provenance))
+    publish_gap(results)
+
+
+def publish_gap(results: Path) -> None:
+    """Build the sim-to-real report from the scores on captured scenes."""
+    manifest = load_manifest(results / "release/manifest.json")
+    declared = parse(CaptureSet, CAPTURES, "captures")
+    folder = results / "captures" / declared.name
+    runs = [parse(RunRecord, read_json(path), path) for path in sorted((results / "runs").glob("*.json"))]
+    scores = {run.model: {task: block.score for task, block in run.tasks.items()} for run in runs}
+    sets = {declared.name: (declared, read_json(folder / "record.json"))}
+    records = [read_json(folder / run.model / "metrics.json") for run in runs]
+    report = sim_to_real_report(manifest, sets, records, scores, "DEV", runs[0].run_manifest.seed)
+    write_json(results / "reports/sim_to_real.json", report)
+    write_text(results / "reports/sim_to_real.md", report_text(report))
 
 
 def publish_board(results: Path) -> None:
@@ -207,7 +273,8 @@ def publish_board(results: Path) -> None:
     paths = sorted((results / "folds").glob("*/*/score_replicates.parquet"))
     first = next(iter(runs.values()))
     replicates = primary_replicates(manifest, paths, first.run_manifest.seed, first.eval_split)
-    board, aggregation = build_board(manifest, runs, replicates)
+    gaps = read_gaps(results / "reports/sim_to_real.json", manifest, runs)
+    board, aggregation = build_board(manifest, runs, replicates, gaps)
     write_json(results / "leaderboard.json", board.model_dump(mode="json"))
     write_json(results / "leaderboard.schema.json", Board.model_json_schema())
     write_json(results / "reports/aggregation.json", aggregation)

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from emma_miniature import publish_board
+from emma_miniature import publish_board, publish_gap
 
 from emma.release import load_manifest
 from emma.runs import stress_report
@@ -18,6 +18,7 @@ def narrowed(project, *, stress=True):
     run, folds = results / f"runs/{GONE}.json", results / f"folds/{GONE}"
     run.rename(project / "run.json")
     folds.rename(project / "folds")
+    publish_gap(results)
     publish_board(results)
     if stress:
         metrics = sorted((results / "folds").glob("*/*/leave-one-snr-regime-out/*/metrics.json"))

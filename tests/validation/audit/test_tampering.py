@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import emma_miniature as miniature
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -155,6 +156,68 @@ def with_metadata(place, **said):
         pq.write_table(table.replace_schema_metadata({**table.schema.metadata, **more}), results / place)
 
     return change
+
+
+SET = "captures/mini_los"
+GAP, CAPTURED = "reports/sim_to_real.json", f"{SET}/many/captured.parquet"
+
+
+def captured_moved(results):
+    """Captured predictions turned around, and the hash beside them made to match."""
+    rewrite(results / CAPTURED, with_column("scores", lambda values: [[-row[0]] for row in values]))
+    edit(
+        results / f"{SET}/many/metrics.json",
+        put("hashes", "captured", to=table_hash(pq.read_table(results / CAPTURED))),
+    )
+
+
+def captured_and_scored_again(results):
+    """The same, with every number that follows from them, up to the board, made to match."""
+    from emma.real.settings import CaptureSet
+    from emma.release import load_manifest
+    from emma.scenes import read_index
+    from emma.sim_to_real import capture_spec, scored
+
+    captured_moved(results)
+    manifest = load_manifest(results / "release/manifest.json")
+    declared = CaptureSet.model_validate(miniature.CAPTURES)
+    tables = {side: pq.read_table(results / f"{SET}/many/{side}.parquet") for side in ("synth", "captured")}
+    spec = capture_spec(manifest.spec(declared.task), declared)
+    again = scored(spec, declared, manifest, tables, read_index(results / f"{SET}/index.parquet"), 0)
+    edit(results / f"{SET}/many/metrics.json", lambda value: value.update(again))
+    miniature.publish_gap(results)
+    miniature.publish_board(results)
+
+
+def called_real(results):
+    """Everything that the results say of the set calls it real; the board and the table too."""
+
+    def change(report):
+        report["kind"] = "real"
+        block = report["sets"]["mini_los"]
+        block["kind"] = block["declared"]["kind"] = "real"
+        block["declared"]["surrogate"] = None
+        for model in report["models"].values():
+            model["kind"] = "real"
+            for gap in model["tasks"].values():
+                gap["undefined"] = gap["undefined"] and gap["undefined"].replace("surrogate", "real")
+
+    from emma.sim_to_real import report_text
+
+    edit(results / GAP, change)
+    (results / "reports/sim_to_real.md").write_text(report_text(json.loads((results / GAP).read_text())))
+    miniature.publish_board(results)
+
+
+def of_set(*keys, to):
+    """A change of the conversion record whose own hash is made to match."""
+
+    def change(value):
+        put(*keys, to=to)(value)
+        value.pop("record_sha256")
+        value["record_sha256"] = content_hash(value)
+
+    return lambda results: edit(results / f"{SET}/record.json", change)
 
 
 BOARD, RUN, METRICS = "leaderboard.json", "runs/many.json", f"{FOLD}/E_URBAN/metrics.json"
@@ -357,6 +420,77 @@ TAMPERINGS = {
         "release/manifest.json",
     ),
     "anchor in the manifest, hash made to match": (anchors_rehashed, "manifest", "release/manifest.json"),
+    "conversion record": (of_json(f"{SET}/record.json", "scenes", to=900), "captured scenes", f"{SET}/record.json"),
+    "index in a conversion record, hash made to match": (
+        of_set("index_hash", to="0" * 64),
+        "captured scenes",
+        f"{SET}/record.json",
+    ),
+    "label of a captured scene": (
+        lambda results: rewrite(
+            results / f"{SET}/index.parquet", with_column("label_class", lambda v: ["LOS", *v[1:]])
+        ),
+        "captured scenes",
+        f"{SET}/record.json",
+    ),
+    "captured predictions": (
+        lambda results: rewrite(results / CAPTURED, with_column("scores", lambda v: [[9.0], *v[1:]])),
+        "captured scenes",
+        CAPTURED,
+    ),
+    "captured predictions, hash made to match": (captured_moved, "captured scenes", f"{SET}/many/metrics.json"),
+    "captured predictions, all that follows made to match": (captured_and_scored_again, "captured scenes", CAPTURED),
+    "captured predictions of another release": (
+        with_metadata(CAPTURED, data_release_hash="0" * 64),
+        "captured scenes",
+        CAPTURED,
+    ),
+    "captured score": (
+        of_json(f"{SET}/few/metrics.json", "captured", "value", to=0.99),
+        "captured scenes",
+        f"{SET}/few/metrics.json",
+    ),
+    "captured score of another model": (
+        lambda results: shutil.copy(results / f"{SET}/few/metrics.json", results / f"{SET}/many/metrics.json"),
+        "captured scenes",
+        f"{SET}/many/metrics.json",
+    ),
+    "embeddings of captured scenes changed": (
+        lambda results: rewrite(
+            results / f"{SET}/many/embeddings.parquet",
+            with_column("embedding", lambda values: [[x + 3 for x in row] for row in values]),
+        ),
+        "captured scenes",
+        CAPTURED,
+    ),
+    "surrogate called real": (called_real, "captured scenes", GAP),
+    "surrogate called real in the report alone": (of_json(GAP, "kind", to="real"), "sim-to-real report", GAP),
+    "caveat of a captured set dropped": (
+        of_json(GAP, "sets", "mini_los", "declared", "caveats", to=["None."]),
+        "captured scenes",
+        GAP,
+    ),
+    "gap in the report": (
+        of_json(GAP, "models", "many", "gap_percentage_points", to=0.1),
+        "sim-to-real report",
+        GAP,
+    ),
+    "gap on the board": (
+        of_json(BOARD, "models", 0, "sim_to_real", "gap_percentage_points", to=0.1),
+        "sim-to-real report",
+        BOARD,
+    ),
+    "gap in the report's table": (
+        lambda results: (results / "reports/sim_to_real.md").write_text("No gap.\n"),
+        "sim-to-real report",
+        "reports/sim_to_real.md",
+    ),
+    "sim-to-real report removed": (lambda results: (results / GAP).unlink(), "sim-to-real report", GAP),
+    "captured scores removed": (
+        lambda results: (results / f"{SET}/few/metrics.json").unlink(),
+        "files",
+        f"{SET}/few/metrics.json",
+    ),
     "run record removed": (hidden_model, "files", RUN),
     "run record behind a link": (linked_elsewhere, "files", RUN),
     "metrics file emptied": (lambda results: (results / METRICS).write_text(""), "files", METRICS),
