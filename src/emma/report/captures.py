@@ -31,6 +31,15 @@ class Side(_Read):
     ci95: Interval | None
     sessions: int | None
     undefined: str | None
+    balanced_accuracy: float | None = None
+
+
+class Apart(_Read):
+    """The captured score of one group of a set, shown alone."""
+
+    metric: str
+    value: float | None
+    n: int
 
 
 class Scored(_Read):
@@ -38,6 +47,7 @@ class Scored(_Read):
 
     synth: Side | None
     captured: Side | None
+    apart: dict[str, Apart]
     gap_percentage_points: float | None
     undefined: str | None
 
@@ -106,6 +116,8 @@ def gap_rows(board: Board, report: GapReport | None) -> list[dict[str, Any]]:
             own = {} if report is None else {n: r for n, r in report.sets.items() if r.task == task.value}
             for name, record in own.items():
                 found = report.models[row.model].sets.get(name)
+                if found is None and task not in row.tasks:
+                    continue
                 rows.append({"model": row.model, "task": task.value, "set": name, **_scored(record, found, block)})
             if not own:
                 names = ", ".join(block.sets) or None
@@ -122,7 +134,12 @@ def _scored(record: CaptureRecord, found: Scored | None, block: TaskGap) -> dict
         return kind | {"gap": None, "reason": block.undefined or "the model has no score here"}
     reasons = [found.undefined, *(side.undefined for side in (found.synth, found.captured) if side is not None)]
     gap = {"gap": found.gap_percentage_points, "reason": next((text for text in reasons if text), None)}
-    return kind | gap | _sides(found.synth, found.captured, record.unit)
+    digits = digits_of(record.unit)
+    alone = [f"{name}: {a.metric} {number(a.value, digits)}, n {a.n}" for name, a in found.apart.items()]
+    balanced = None if found.captured is None else found.captured.balanced_accuracy
+    more = {"captured_balanced_accuracy": None if balanced is None else number(balanced)}
+    more |= {"of_these_alone": "; ".join(alone) or None}
+    return kind | gap | _sides(found.synth, found.captured, record.unit) | more
 
 
 def _sides(synth: Side | None, captured: Side | None, unit: str) -> dict[str, Any]:

@@ -116,19 +116,18 @@ def jackknife(rows: Rows) -> alt.LayerChart:
     return (bars + ticks).properties(width=420, height=36 * len(order))
 
 
-def gap_bars(rows: Rows) -> alt.FacetChart:
-    """Sim-to-real gaps by task and set, one panel a set; surrogates are hollow and dashed, and each panel says so."""
-    rows = [row for row in rows if row["gap"] is not None]
-    rows = [{**row, "panel": f"{row['task']}, {row['set']}: {row['kind']}"} for row in rows]
-    panels = list(dict.fromkeys(row["panel"] for row in rows))
-    height = 18 * len(dict.fromkeys(row["model"] for row in rows))
+def gap_bars(rows: Rows, sets: Sequence[str]) -> alt.FacetChart:
+    """Sim-to-real gaps, one panel a set in the order of ``sets``; surrogates are hollow and dashed, and named so."""
+    order = list(dict.fromkeys(row["model"] for row in rows))
+    rows = [{**row, "panel": f"{row['task']}, {row['set']}: {row['kind']}"} for row in rows if row["gap"] is not None]
+    panels = list(dict.fromkeys(row["panel"] for name in sets for row in rows if row["set"] == name))
     real = "substring(datum.kind, 0, 4) == 'real'"
     bars = (
         alt.Chart()
         .mark_bar(stroke="@accent", fill="@accent")
         .encode(
             x=alt.X("gap:Q", title="gap, percentage points: right is lost on the captured side"),
-            y=alt.Y("model:N", sort=None, title=None),
+            y=alt.Y("model:N", sort=order, title=None),
             fillOpacity=alt.condition(real, alt.value(1), alt.value(0.12)),
             strokeDash=alt.condition(real, alt.value([1, 0]), alt.value([4, 3])),
             tooltip=["model:N", "task:N", "set:N", "kind:N", alt.Tooltip("gap:Q", format=".1f"), "captured_n:Q"],
@@ -138,8 +137,9 @@ def gap_bars(rows: Rows) -> alt.FacetChart:
     header = alt.Header(orient="top", labelAnchor="start", labelColor="@ink", labelFontSize=11, labelLimit=420)
     return (
         alt.layer(bars, zero)
-        .properties(width=420, height=height)
+        .properties(width=420, height=alt.Step(18))
         .facet(row=alt.Row("panel:N", sort=panels, title=None, header=header), data=alt.Data(values=rows))
+        .resolve_scale(y="independent")
         .properties(spacing=8)
     )
 

@@ -65,13 +65,21 @@ def build_figures(
         alt = f"Scatter of {task.value}: {lost} of {len(below)} points lie below the line of equal skill"
         columns = "model held_out skill_in_distribution skill n"
         add(f"transfer_{task.value}", figures.transfer(rows, task.value, models), caption, alt, rows, columns)
-    rows = [row for row in gap_rows(board, report) if row["gap"] is not None]
-    if rows:
+    every = gap_rows(board, report)
+    if rows := [row for row in every if row["gap"] is not None]:
         alt = f"Bars of {len(rows)} gaps in panels a set: " + "; ".join(
             dict.fromkeys(f"{row['set']} is {row['kind']}" for row in rows)
         )
+        panels = list(dict.fromkeys(row["set"] for row in rows))
         caption = "Gap by set and model, in percentage points of the anchors' scale."
-        add("sim_to_real", figures.gap_bars(rows), caption, alt, _points(rows), "model task set kind gap")
+        add(
+            "sim_to_real",
+            figures.gap_bars(sorted(every, key=lambda row: models.index(row["model"])), panels),
+            caption,
+            alt,
+            _points(rows),
+            "model task set kind gap",
+        )
     if rows := jackknives(board):
         alt = f"Bars of {len(rows)} ranges, a tick at each average"
         caption = "Range of each OOD average when one task or one held-out value is dropped."
@@ -161,7 +169,13 @@ def build_page(board: Board, found: Mapping[str, dict[str, Any]], report: GapRep
             figures={name: _on_page(name, item) for name, item in found.items()},
             legend=_on_page("legend", _legend(board)),
             details={task: details(board, task) for task in tasks_of(board)},
-            gaps=_points([row for row in gap_rows(board, report) if row["task"] not in without_gap(board)]),
+            gaps=_points(
+                [
+                    row
+                    for row in gap_rows(board, report)
+                    if row["set"] is not None or row["task"] not in without_gap(board)
+                ]
+            ),
             mean_gaps=_points(mean_gaps(board)),
             surrogate=any("surrogate" in (row["kind"] or "") for row in gap_rows(board, report)),
             sets=set_rows(report),

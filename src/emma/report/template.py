@@ -23,7 +23,7 @@ thead button{font:inherit;color:inherit;background:none;border:0;padding:0;curso
 thead button small{display:block;font-weight:400;color:var(--muted)}
 button:focus-visible,summary:focus-visible,.scroll:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
 [aria-sort=ascending] button::after{content:" \\25B4"}[aria-sort=descending] button::after{content:" \\25BE"}
-td small{color:var(--muted)}.best{font-weight:700}.best small{font-weight:400}.tag{font-size:.75rem;color:var(--muted);font-weight:400}
+td small{color:var(--muted)}.board td br+small{white-space:normal}.best{font-weight:700}.best small{font-weight:400}.tag{font-size:.75rem;color:var(--muted);font-weight:400}
 .more td{text-align:left;padding-top:0;white-space:normal}summary{cursor:pointer;color:var(--muted);font-size:.85rem}
 .more details>div{position:sticky;left:0;max-width:calc(100cqi - 1.2rem)}
 dl{display:grid;grid-template-columns:minmax(7rem,13rem) minmax(0,1fr);gap:.15rem .8rem;margin:.4rem 0;font-size:.85rem}dt{color:var(--muted)}dd{margin:0;overflow-wrap:anywhere}
@@ -33,7 +33,7 @@ figure{margin:1rem 0;min-width:0;max-width:100%}.grid>.chart{width:auto}.grid fi
 .hidden{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 #vg-tooltip-element{background:var(--ground)!important;color:var(--ink)!important;border:1px solid var(--rule)!important}
 @media (max-width:40rem){body{font-size:15px}th,td{padding:.3rem .4rem}.board th.name{position:sticky;left:0;background:var(--ground)}dl{grid-template-columns:1fr}}
-@media print{main{max-width:none;padding:0}.board{min-width:0}.c-rank{width:7%}.c-name{width:17%}.c-average{width:17%}.plain td,.plain th{white-space:normal;overflow-wrap:anywhere}.plain .long{min-width:0}.scroll,.chart{overflow:visible}table{font-size:7.5pt}th,td{padding:2pt 3pt}@page{margin:12mm}h2,h3,h2+p{break-after:avoid}details:not([open]){display:none}figure,tbody{break-inside:avoid}.chart svg{max-width:100%;height:auto}}
+@media print{main{max-width:none;padding:0}.board{min-width:0}.c-rank{width:7%}.c-name{width:17%}.c-average{width:17%}.plain td,.plain th{white-space:normal;overflow-wrap:break-word}.plain .long{min-width:0}.scroll,.chart{overflow:visible}table{font-size:7.5pt}th,td{padding:2pt 3pt}@page{margin:12mm}h2,h3,h2+p{break-after:avoid}details:not([open]){display:none}figure,tr,.board tbody{break-inside:avoid}thead,caption{break-after:avoid}.chart svg{max-width:100%;height:auto}}
 """
 
 SCRIPT = """

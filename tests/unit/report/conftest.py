@@ -108,8 +108,11 @@ def with_gaps(kind, gap=4.2):
     record |= {"caveats": ["Recorded in one <flat>."], "metric": "AUC", "unit": "1", "scenes": 77, "sessions": 5}
     sets = {"myset": record, "shown": record | {"demonstration": True}}
     scored = {"synth": side(0.9, 0.8), "captured": side(0.879, 0.758, 5), "gap_percentage_points": gap}
+    scored["captured"]["balanced_accuracy"] = 0.654
     none = {"synth": side(0.9, 0.8), "captured": side(None, None, 5), "gap_percentage_points": None}
     own = {"myset": scored | {"undefined": None}, "shown": none | {"undefined": None}}
+    alone = {"far": {"metric": "AUC", "value": 0.432, "n": 9}}
+    own = {name: block | {"apart": alone if name == "myset" else {}} for name, block in own.items()}
     head = {key: head[key] for key in ("data_release_hash", "eval_split", "seed")}
     return board, GapReport.model_validate({**head, "sets": sets, "models": {"first": block | {"sets": own}}})
 

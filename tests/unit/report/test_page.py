@@ -175,10 +175,24 @@ def test_a_gap_shows_sides_sessions_licence_caveats_and_reasons(with_gaps, manif
     board, report = with_gaps("real")
     page = build_page(board, build_figures(board, manifest, report), report)
     section = page[page.index('id="sim-to-real"') : page.index('id="jackknife"')]
-    for text in ("0.900", "0.879", "0.829 to 0.929", "<td>77</td>", "<td>5</td>", "CC-BY-4.0", "4.2", "one class"):
+    for text in (
+        "0.900",
+        "0.879",
+        "0.829 to 0.929",
+        "<td>77</td>",
+        "<td>5</td>",
+        "CC-BY-4.0",
+        "4.2",
+        "one class",
+        "0.654",
+    ):
         assert text in section
     assert "<b>myset, shown</b>: Recorded in one &lt;flat&gt;." in section
     assert "a demonstration: in no mean" in section
+    assert "far: AUC 0.432, n 9" in section
+    assert {row["set"] for row in gap_rows(board, report)} == {"myset", "shown", None}
+    unable = report.models["first"].model_copy(update={"sets": {}})
+    assert {row["gap"] for row in gap_rows(board, report.model_copy(update={"models": {"first": unable}}))} == {None}
     assert "E-ID-FP has no gap: no public set." in section
 
 
