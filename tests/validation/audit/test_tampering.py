@@ -450,6 +450,23 @@ TAMPERINGS = {
         "captured scenes",
         f"{SET}/few/metrics.json",
     ),
+    "seed of a captured score": (
+        of_json(f"{SET}/few/metrics.json", "seed", to=9),
+        "captured scenes",
+        f"{SET}/few/metrics.json",
+    ),
+    "pretraining behind a captured score denied": (
+        of_json(f"{SET}/few/metrics.json", "model_provenance", "pretraining", "environments", to=[]),
+        "captured scenes",
+        f"{SET}/few/metrics.json",
+    ),
+    "embeddings of captured scenes of another model": (
+        lambda results: shutil.copy(
+            results / f"{SET}/few/embeddings.parquet", results / f"{SET}/many/embeddings.parquet"
+        ),
+        "captured scenes",
+        f"{SET}/many/embeddings.parquet",
+    ),
     "captured score of another model": (
         lambda results: shutil.copy(results / f"{SET}/few/metrics.json", results / f"{SET}/many/metrics.json"),
         "captured scenes",
