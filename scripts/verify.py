@@ -8,7 +8,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from emma.files import OneLineParser, run_script
+from emma.files import InputError, OneLineParser, run_script
 from emma.tables import without_pandas
 from emma.verify import CHECKS, Check, Outcome, Results, verify
 
@@ -39,9 +39,19 @@ def main() -> None:
         if arguments.results.is_file():
             _archive(arguments, tell)
         else:
-            verify(Results(arguments.results, arguments.project or ROOT), _checks(arguments.deep), tell)
+            verify(_finished(arguments), _checks(arguments.deep), tell)
     sys.stdout.write(f"{arguments.results}: {f'{faults} faults' if faults else 'verified'}\n")
     raise SystemExit(1 if faults else 0)
+
+
+def _finished(arguments: argparse.Namespace) -> Results:
+    """The results in a folder; InputError where there are none, not even broken ones."""
+    results = Results(arguments.results, arguments.project or ROOT)
+    if not any((results.root / name).exists() for name in ("release", "folds", "runs", "leaderboard.json")):
+        others = sorted(path.parent.as_posix() for path in results.root.glob("releases/*/leaderboard.json"))
+        hint = f", those of another release are in {', '.join(others)}" if others else ""
+        raise InputError(f"{arguments.results}: no results here, expected what the workflow wrote{hint}")
+    return results
 
 
 def _archive(arguments: argparse.Namespace, tell: Callable[..., None]) -> None:

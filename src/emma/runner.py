@@ -111,7 +111,7 @@ class EvalRun:
     def _spread(self) -> str:
         block = self.record.tasks[self.task]
         count, error = len(block.values), _shown(block.standard_error)
-        spread = f"standard error {error} with {count - 1} degrees of freedom"
+        spread = f"standard error {error} with {count - 1} degree{'s' * (count > 2)} of freedom"
         return f"mean over {count} held-out values, {spread}: a ranking, not a population estimate"
 
 

@@ -13,3 +13,10 @@ def test_a_finished_run_verifies_deep(finished):
     assert all(deep.values()), deep
     assert re.search(r"(\d+) checked; \1 chunks bit for bit", found.stdout)
     assert found.stdout.endswith("tiny: verified\n")
+
+
+def test_a_folder_without_results_says_where_others_are(finished):
+    found = finished.script("verify", finished.folder / "results")
+    assert found.returncode == 2
+    assert found.stderr.count("\n") == 1
+    assert "results/releases/tiny" in found.stderr

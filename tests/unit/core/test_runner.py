@@ -115,7 +115,7 @@ def test_a_notebook_shows_the_same_as_a_table(runs, world):
     low, high = record.ci95
     wanted = [f"{record.value:.4g}", f"[{low:.4g}, {high:.4g}]", str(record.n), f"{record.in_distribution:.4g}"]
     assert texts["td"][:5] == [*wanted, "unknown"]
-    assert "1 degrees of freedom" in texts["li"][0]
+    assert "1 degree of freedom" in texts["li"][0]
     assert tuple(texts["li"][1:]) == run.caveats == world.manifest.caveats
 
 
