@@ -10,7 +10,7 @@ import time
 
 ONE_MODEL = "models=[dsp]"
 #: What another list of models changes: the board, the reports, the other model's own files and its pool.
-OTHERS = ("leaderboard", "reports/", "embeddings/ssl_conv/", "folds/ssl_conv/", "runs/ssl_conv", "weights/")
+OTHERS = ("leaderboard", "figures/", "reports/", "embeddings/ssl_conv/", "folds/ssl_conv/", "runs/ssl_conv", "weights/")
 
 
 def common(contents: dict[str, bytes]) -> dict[str, bytes]:
