@@ -45,7 +45,7 @@ def score(
         tables = {"synth": None, "captured": None}
         record = capture_record(*place, {"undefined": embeddings.unsuited}, embeddings.provenance)
     else:
-        sides = read_sides(manifest, declared, results, model, eval_split)
+        sides = read_sides(manifest, declared, results, model, eval_split, embeddings)
         spec = capture_spec(manifest.spec(declared.task), declared)
         content, tables = score_capture(spec, declared, manifest, sides, seed)
         content["hashes"] = {side: table_hash(table) for side, table in tables.items()}

@@ -34,7 +34,7 @@ _LIBRARIES = {
     "make_twin": ("numpy",),
     "make_surrogate": ("numpy", "sigmf"),
     "convert_captures": ("numpy", "scipy", "sigmf"),
-    "embed_captures": ("numpy", "torch", "onnxruntime"),
+    "embed_captures": ("numpy", "scipy", "torch", "onnxruntime"),
     "score_captures": ("numpy", "scipy"),
     "build_page": ("altair", "vl-convert-python", "Jinja2"),
 }
@@ -138,12 +138,11 @@ class Plan:
 
     def embedded_for_captures(self, model: str) -> list[str]:
         """Scene files of the sets of a model's tasks, and of those sets' own twins."""
-        return [
-            path
-            for name in self.captures_of(model)
-            for path in [f"{self.results}/captures/{name}/scenes.parquet", *self.twin_files(name, ".parquet")]
-            if "/captures/" in path
-        ]
+        files = []
+        for name in self.captures_of(model):
+            files.append(f"{self.results}/captures/{name}/scenes.parquet")
+            files += self.twin_files(name, ".parquet") if self.captures[name][1].twin != "release" else []
+        return files
 
     def scored_for_captures(self, model: str) -> list[str]:
         """What a model's scores on capture sets are made from, apart from its embeddings of the sets."""

@@ -77,6 +77,12 @@ def score_capture(
     Raises:
         InputError: the same samples on both sides, a label that the set does not declare, or an embedding missing.
     """
+    predictions = predict_sides(spec, sides)
+    return scored(spec, declared, manifest, predictions, sides[2].index, seed), predictions
+
+
+def predict_sides(spec: TaskSpec, sides: tuple[Side, Side, Side]) -> dict[str, pa.Table]:
+    """The predictions of ``score_capture`` by side, without their scores; the same arguments and errors."""
     fit, synth, captured = sides
     _apart(fit.index, synth.index, "the twin's scored scenes")
     _apart(fit.index, captured.index, "the captured scenes")
@@ -93,7 +99,7 @@ def score_capture(
         scores = matrix_to_lists(readout.scores(side.embeddings.of(rows["scene_id"])))
         columns = [rows["scene_id"], session, rows["target"], scores]
         predictions[name] = pa.table(columns, schema=PREDICTION_SCHEMA)
-    return scored(spec, declared, manifest, predictions, captured.index, seed), predictions
+    return predictions
 
 
 def scored(
@@ -134,7 +140,12 @@ def _group(detail: str | None) -> str | None:
 
 
 def read_sides(
-    manifest: DataReleaseManifest, declared: CaptureSet, results: Path, model: str, eval_split: Split
+    manifest: DataReleaseManifest,
+    declared: CaptureSet,
+    results: Path,
+    model: str,
+    eval_split: Split,
+    embeddings: Embeddings,
 ) -> tuple[Side, Side, Side]:
     """Fit, synthetic and captured scenes of a model and set, as ``score_capture`` takes them.
 
@@ -142,11 +153,11 @@ def read_sides(
         manifest: the release.
         declared: the set.
         results: the release's results, with ``captures/SET/``.
-        model: the model's name; its embeddings of the set are read, and of the release where that is the twin.
+        model: the model's name; its embeddings of the release are read where that is the twin.
         eval_split: the split that is scored where the release is the twin.
+        embeddings: the model's embeddings of the set.
     """
     folder = results / "captures" / declared.name
-    embeddings = Embeddings.read(folder / model / "embeddings.parquet")
     captured = Side(read_index(folder / "index.parquet"), embeddings)
     if declared.twin != "release":
         paths = (folder / "twin" / f"{split}.index.parquet" for split in ("TRAIN", "DEV"))

@@ -189,6 +189,16 @@ class RealCaptureAdapter(ABC):
             seen.add(row["path"])
         return rows
 
+    def labelled_recordings(self) -> tuple[str, list[dict[str, str]]]:
+        """The label's column and the rows of ``labels.csv``; InputError unless rows and files of ``data`` match."""
+        column = self.entry.mapping.column or "label"
+        rows = self.labels(column, "sample_rate_hz", "center_freq_hz")
+        self._rate()
+        for row in rows:
+            self.inside(row["path"])
+        self.all_labelled([row["path"] for row in rows], "data/*")
+        return column, rows
+
     def all_labelled(self, labelled: Sequence[str], pattern: str) -> None:
         """InputError where a file that ``pattern`` matches has no label."""
         found = {path.relative_to(self.root).as_posix() for path in self.root.glob(pattern) if path.is_file()}

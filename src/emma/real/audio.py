@@ -30,12 +30,7 @@ class SatAudioAdapter(RealCaptureAdapter):
         """One chunk a recording."""
         from scipy.signal import hilbert
 
-        column = self.entry.mapping.column or "label"
-        rows = self.labels(column, "sample_rate_hz", "center_freq_hz")
-        self._rate()
-        for row in rows:
-            self.inside(row["path"])
-        self.all_labelled([row["path"] for row in rows], "data/*")
+        column, rows = self.labelled_recordings()
         for row in rows:
             data = self.read(row["path"])
             try:

@@ -30,12 +30,7 @@ class LabelledIqAdapter(RealCaptureAdapter):
 
     def scenes(self) -> Iterator[Scenes]:
         """One chunk a recording."""
-        column = self.entry.mapping.column or "label"
-        rows = self.labels(column, "sample_rate_hz", "center_freq_hz")
-        self._rate()
-        for row in rows:
-            self.inside(row["path"])
-        self.all_labelled([row["path"] for row in rows], "data/*")
+        column, rows = self.labelled_recordings()
         for row in rows:
             cut = windows(self._samples(row)[None], self.shape, self.number(row, "sample_rate_hz"), row["path"])
             n = len(cut)

@@ -12,7 +12,7 @@ from emma.hashing import content_hash, table_hash
 from emma.manifest import HARNESS_VERSION
 from emma.real.settings import CaptureSet
 from emma.scenes import read_index
-from emma.sim_to_real import SimToReal, capture_spec, read_sides, report_text, score_capture, scored, sim_to_real_report
+from emma.sim_to_real import SimToReal, capture_spec, predict_sides, read_sides, report_text, scored, sim_to_real_report
 from emma.tables import metadata_of, read_table
 from emma.verify.base import AGGREGATED, RESCORED, Check
 from emma.verify.results import Results
@@ -117,9 +117,8 @@ class Captures(Check):
         self.compare(path, {key: record[key] for key in again}, again, RESCORED)
         if embeddings is None:
             return False
-        sides = read_sides(manifest, declared, results.root, model, results.eval_split())
-        _, refit = score_capture(spec, declared, manifest, sides, results.seed())
-        for side, table in refit.items():
+        sides = read_sides(manifest, declared, results.root, model, results.eval_split(), embeddings)
+        for side, table in predict_sides(spec, sides).items():
             self.compare(results.path(*place, f"{side}.parquet"), table_hash(tables[side]), table_hash(table))
         return True
 

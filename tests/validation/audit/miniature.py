@@ -241,7 +241,7 @@ def _captures(project, manifest, backbones, seed):
         table, scenes = folder / model / "embeddings.parquet", [folder / "scenes.parquet"]
         provenance = run["model_provenance"]
         write_embeddings(table, backbone, scenes, contract=Contract(normalise="none"), provenance=provenance)
-        sides = read_sides(manifest, declared, results, model, Split.DEV)
+        sides = read_sides(manifest, declared, results, model, Split.DEV, Embeddings.read(table))
         content, tables = score_capture(spec, declared, manifest, sides, seed)
         for side, predictions in tables.items():
             path = folder / model / f"{side}.parquet"
