@@ -32,6 +32,7 @@ $(VENV)/installed-cluster: $(VENV)/installed envs/cluster.txt
 leaderboard: setup
 	$(SNAKEMAKE) results/leaderboard.json results/leaderboard.html folds
 	$(BIN)/python scripts/show_leaderboard.py results/leaderboard.json
+	@echo "With intervals, figures and run records: results/leaderboard.html"
 
 reports: setup
 	$(SNAKEMAKE) all
