@@ -23,6 +23,12 @@ include: "workflow/rules/release.smk"
 include: "workflow/rules/floor.smk"
 
 
+# Jobs on this machine, with this interpreter, fork from one warm process; --no-hooks does without.
+onstart:
+    if workflow.local_exec and not deployed:
+        start_worker(HOME / "scripts")
+
+
 rule leaderboard:
     default_target: True
     input:

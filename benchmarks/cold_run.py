@@ -27,8 +27,9 @@ def command_lines(tree: Path, release: str) -> list[list[str]]:
         env={"PATH": f"{BIN}:/usr/bin:/bin", "PYTHONPATH": str(tree / "src"), "HOME": str(tree)},
     ).stdout
     lines = [line.partition("Shell command: ")[2].strip() for line in said.splitlines()]
-    # The tree is its own home.
-    lines = [line.replace("$EMMA_HOME/", "") for line in lines if line.startswith("python $EMMA_HOME/scripts/")]
+    # The tree is its own home; what a job's start would run is run here.
+    start = "python -IS $EMMA_HOME/scripts/run.py "
+    lines = [re.sub(r"^(\w+)", r"python scripts/\1.py", line[len(start) :]) for line in lines if line.startswith(start)]
     # The one substitution that the rules leave to the shell, also within itself.
     for _ in range(3):
         lines = [re.sub(r"\$\(dirname ([^()\s]+)\)", lambda found: str(Path(found[1]).parent), line) for line in lines]

@@ -19,6 +19,8 @@ from rfgen.scenes import drone, fingerprint, localisation
 
 #: Taps before the first path, in which the band-limited pulse rises, and after the last.
 EARLY, LATE = 6, 6
+#: Most bytes of Sionna's taps of one portion of links.
+PORTION = 2**28
 
 
 class Links:
@@ -42,10 +44,21 @@ through, frequency_response = localisation.through, fingerprint.frequency_respon
 
 
 def sionna(signal: np.ndarray, gains: np.ndarray, delays: np.ndarray, rate: float) -> torch.Tensor:
-    """Sionna's channel application, ``[n, 1, A, samples + taps - 1]``; one antenna sends, A receive."""
+    """Sionna's channel application, ``[n, 1, A, samples + taps - 1]``; one antenna sends, A receive.
+
+    Links go in portions, since Sionna holds the taps of every sample and path at once.
+    """
+    antennas, paths = gains.shape[1:]
+    taps = EARLY + int(np.ceil(delays.max() * rate)) + LATE + 1
+    held = 8 * antennas * paths * (signal.shape[1] + taps - 1) * taps
+    portion = max(1, PORTION // held)
+    parts = [slice(start, start + portion) for start in range(0, len(gains), portion)]
+    return torch.cat([_portion(signal[part], gains[part], delays[part], rate, taps) for part in parts])
+
+
+def _portion(signal: np.ndarray, gains: np.ndarray, delays: np.ndarray, rate: float, taps: int) -> torch.Tensor:
     n, antennas, paths = gains.shape
-    latest = int(np.ceil(delays.max() * rate)) + LATE
-    taps, samples = EARLY + latest + 1, signal.shape[1]
+    latest, samples = taps - EARLY - 1, signal.shape[1]
     steps = samples + taps - 1
     a = torch.as_tensor(gains.astype(np.complex64)).reshape(n, 1, antennas, 1, 1, paths, 1)
     a = a.expand(n, 1, antennas, 1, 1, paths, steps)

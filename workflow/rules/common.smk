@@ -11,6 +11,7 @@ sys.path.insert(0, f"{HOME}/src")
 from emma.files import InputError, hold_alone, parse as validated
 from emma.plan import Plan, job_environment
 from emma.release import check_declared
+from emma.worker import start_worker
 from rfgen.recipe import Recipe
 
 

@@ -17,7 +17,7 @@ rule pretrain:
         model=lambda wildcards: PLAN.model_text(wildcards.model),
         seed=SEED,
     shell:
-        "python $EMMA_HOME/scripts/pretrain.py --model-config config/models/{wildcards.model}.yaml --pools {input}"
+        "python -IS $EMMA_HOME/scripts/run.py pretrain --model-config config/models/{wildcards.model}.yaml --pools {input}"
         " --seed {params.seed} --out {output} 2> {log}"
 
 
@@ -43,5 +43,5 @@ rule embed:
             f"--weights {input.weights}" if input.weights else ""
         ),
     shell:
-        "python $EMMA_HOME/scripts/embed.py --model-config config/models/{wildcards.model}.yaml --scenes {input.scenes}"
+        "python -IS $EMMA_HOME/scripts/run.py embed --model-config config/models/{wildcards.model}.yaml --scenes {input.scenes}"
         " {params.weights} --out {output} 2> {log}"

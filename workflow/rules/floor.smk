@@ -29,7 +29,7 @@ for conversion in FLOOR.conversions if FLOOR else []:
             options=shlex.join(conversion.options),
             code=code("scripts/prepare_egospeak_floor_eval.py"),
         shell:
-            "python $EMMA_HOME/scripts/prepare_egospeak_floor_eval.py {params.options} > {log} 2>&1"
+            "python -IS $EMMA_HOME/scripts/run.py prepare_egospeak_floor_eval {params.options} > {log} 2>&1"
 
 
 if FLOOR:
@@ -48,7 +48,7 @@ if FLOOR:
             options=shlex.join(FLOOR.options),
             code=code("scripts/evaluate_floor_state_changes.py"),
         shell:
-            "python $EMMA_HOME/scripts/evaluate_floor_state_changes.py {params.options} > {output.text} 2> {log}"
+            "python -IS $EMMA_HOME/scripts/run.py evaluate_floor_state_changes {params.options} > {output.text} 2> {log}"
 
     rule floor_events:
         input:

@@ -40,6 +40,6 @@ for task in PLAN.tasks:
                 task=task.value,
                 seed=SEED,
             shell:
-                "python $EMMA_HOME/scripts/score_task.py --manifest {input.manifest} --model {wildcards.model}"
+                "python -IS $EMMA_HOME/scripts/run.py score_task --manifest {input.manifest} --model {wildcards.model}"
                 " --task {params.task} --predictions {input.predictions} --folds {input.folds} --metrics {output.metrics}"
                 " --seed {params.seed} --replicates {output.replicates} 2> {log}"

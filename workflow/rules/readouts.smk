@@ -20,7 +20,7 @@ rule fit_fold:
         code=code("scripts/fit_fold.py"),
         eval_split=EVAL,
     shell:
-        "python $EMMA_HOME/scripts/fit_fold.py --manifest {input.manifest} --task {wildcards.task}"
+        "python -IS $EMMA_HOME/scripts/run.py fit_fold --manifest {input.manifest} --task {wildcards.task}"
         " --protocol {wildcards.protocol} --value {wildcards.value} --train {input.train} --eval {input.eval}"
         " --train-index {input.train_index} --eval-index {input.eval_index} --eval-split {params.eval_split}"
         " --embeddings {input.embeddings} --readout {output.readout} --predictions {output.predictions} 2> {log}"

@@ -20,7 +20,7 @@ for name in PLAN.surrogates():
             release=RELEASE,
             name=name,
         shell:
-            "python $EMMA_HOME/scripts/make_surrogate.py --captures config/captures/{params.name}.yaml"
+            "python -IS $EMMA_HOME/scripts/run.py make_surrogate --captures config/captures/{params.name}.yaml"
             " --release-config {params.release} --out {output} 2> {log}"
 
 
@@ -41,7 +41,7 @@ rule convert_captures:
         entry=lambda wildcards: PLAN.capture_entry(wildcards.captures),
         root=lambda wildcards: PLAN.capture_root(wildcards.captures),
     shell:
-        "python $EMMA_HOME/scripts/convert_captures.py --entry {params.entry:q} --root {params.root:q}"
+        "python -IS $EMMA_HOME/scripts/run.py convert_captures --entry {params.entry:q} --root {params.root:q}"
         " --out {output.scenes} --index {output.index} --record {output.record} 2> {log}"
 
 
@@ -59,7 +59,7 @@ rule twin:
         seed=PLAN.release.seed,
         release=RELEASE,
     shell:
-        "python $EMMA_HOME/scripts/make_twin.py --captures config/captures/{wildcards.captures}.yaml"
+        "python -IS $EMMA_HOME/scripts/run.py make_twin --captures config/captures/{wildcards.captures}.yaml"
         " --release-config {params.release} --split {wildcards.split} --out {output.scenes} --index {output.index} 2> {log}"
 
 
@@ -93,7 +93,7 @@ for model in [model for model in PLAN.models if PLAN.captures_of(model)]:
                 f"--weights {input.weights}" if input.weights else ""
             ),
         shell:
-            "python $EMMA_HOME/scripts/embed_captures.py --model-config config/models/{params.name}.yaml {params.weights}"
+            "python -IS $EMMA_HOME/scripts/run.py embed_captures --model-config config/models/{params.name}.yaml {params.weights}"
             " --scenes {input.scenes} --out {output} 2> {log}"
 
     rule:
@@ -125,7 +125,7 @@ for model in [model for model in PLAN.models if PLAN.captures_of(model)]:
             eval_split=EVAL,
             seed=SEED,
         shell:
-            "python $EMMA_HOME/scripts/score_captures.py --manifest {input.manifest} --model {params.model}"
+            "python -IS $EMMA_HOME/scripts/run.py score_captures --manifest {input.manifest} --model {params.model}"
             " --captures {params.captures} --results $(dirname $(dirname {input.manifest})) --eval-split {params.eval_split}"
             " --seed {params.seed} 2> {log}"
 
@@ -164,6 +164,6 @@ rule sim_to_real:
         eval_split=EVAL,
         seed=SEED,
     shell:
-        "python $EMMA_HOME/scripts/build_sim_to_real.py --manifest {input.manifest} --captures {params.captures}"
+        "python -IS $EMMA_HOME/scripts/run.py build_sim_to_real --manifest {input.manifest} --captures {params.captures}"
         " --records {input.records} --metrics {input.metrics} --runs {input.runs} --eval-split {params.eval_split}"
         " --seed {params.seed} --out {output.report} --table {output.table} 2> {log}"

@@ -15,4 +15,4 @@ rule archive:
     params:
         code=code("scripts/build_archive.py"),
     shell:
-        "python $EMMA_HOME/scripts/build_archive.py --results $(dirname {input.board}) --out {output} 2> {log}"
+        "python -IS $EMMA_HOME/scripts/run.py build_archive --results $(dirname {input.board}) --out {output} 2> {log}"

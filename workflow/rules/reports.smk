@@ -21,7 +21,7 @@ rule run_record:
         eval_split=EVAL,
         seed=SEED,
     shell:
-        "python $EMMA_HOME/scripts/collect_run.py --manifest {input.manifest} --model-config config/models/{wildcards.model}.yaml"
+        "python -IS $EMMA_HOME/scripts/run.py collect_run --manifest {input.manifest} --model-config config/models/{wildcards.model}.yaml"
         " --metrics {input.metrics} --eval-split {params.eval_split} --seed {params.seed} --out {output} 2> {log}"
 
 
@@ -60,7 +60,7 @@ rule board:
             f"--sim-to-real {input.sim_to_real}" if input.sim_to_real else ""
         ),
     shell:
-        "python $EMMA_HOME/scripts/build_leaderboard.py --manifest {input.manifest} --runs {input.runs} --replicates {input.replicates}"
+        "python -IS $EMMA_HOME/scripts/run.py build_leaderboard --manifest {input.manifest} --runs {input.runs} --replicates {input.replicates}"
         " {params.sim_to_real} --board {output.board} --schema {output.schema} --csv {output.csv} --aggregation {output.aggregation} 2> {log}"
 
 
@@ -87,7 +87,7 @@ rule stress_report:
     params:
         code=code("scripts/build_stress.py"),
     shell:
-        "python $EMMA_HOME/scripts/build_stress.py --manifest {input.manifest} --metrics {input.metrics}"
+        "python -IS $EMMA_HOME/scripts/run.py build_stress --manifest {input.manifest} --metrics {input.metrics}"
         " --out {output} 2> {log}"
 
 
@@ -128,5 +128,5 @@ rule page:
             f"--sim-to-real {input.sim_to_real}" if input.sim_to_real else ""
         ),
     shell:
-        "python $EMMA_HOME/scripts/build_page.py --board {input.board} --manifest {input.manifest} {params.sim_to_real} --page {output.page}"
+        "python -IS $EMMA_HOME/scripts/run.py build_page --board {input.board} --manifest {input.manifest} {params.sim_to_real} --page {output.page}"
         " --markdown {output.markdown} --latex {output.latex} --figures {output.figures} 2> {log}"

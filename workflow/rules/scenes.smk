@@ -13,7 +13,7 @@ rule channels:
         recipe=PLAN.recipe_text(),
         release=RELEASE,
     shell:
-        "python $EMMA_HOME/scripts/make_channels.py --release-config {params.release} --split {wildcards.split} --out {output} 2> {log}"
+        "python -IS $EMMA_HOME/scripts/run.py make_channels --release-config {params.release} --split {wildcards.split} --out {output} 2> {log}"
 
 
 rule scenes:
@@ -31,7 +31,7 @@ rule scenes:
         recipe=PLAN.recipe_text(),
         release=RELEASE,
     shell:
-        "python $EMMA_HOME/scripts/make_scenes.py --release-config {params.release} --task {wildcards.task} --split {wildcards.split}"
+        "python -IS $EMMA_HOME/scripts/run.py make_scenes --release-config {params.release} --task {wildcards.task} --split {wildcards.split}"
         " --channels {input} --out {output.scenes} --index {output.index} 2> {log}"
 
 
@@ -53,4 +53,4 @@ rule release_manifest:
         scoring=PLAN.scoring_text(),
         release=RELEASE,
     shell:
-        "python $EMMA_HOME/scripts/freeze_release.py --release-config {params.release} --indexes {input} --out {output} 2> {log}"
+        "python -IS $EMMA_HOME/scripts/run.py freeze_release --release-config {params.release} --indexes {input} --out {output} 2> {log}"

@@ -25,5 +25,5 @@ for task in PLAN.tasks:
             eval_split=EVAL,
             seed=SEED,
         shell:
-            "python $EMMA_HOME/scripts/make_splits.py --manifest {input.manifest} --task {params.task} --train-index {input.train}"
+            "python -IS $EMMA_HOME/scripts/run.py make_splits --manifest {input.manifest} --task {params.task} --train-index {input.train}"
             " --eval-index {input.eval} --eval-split {params.eval_split} --seed {params.seed} --out {output} 2> {log}"

@@ -36,5 +36,5 @@ for entrant in PLAN.submissions:
             eval_split=EVAL,
             seed=SEED,
         shell:
-            "python $EMMA_HOME/scripts/score_submission.py {params.folder:q} --results {params.results}"
+            "python -IS $EMMA_HOME/scripts/run.py score_submission {params.folder:q} --results {params.results}"
             " --eval-split {params.eval_split} --seed {params.seed} --out {params.results} 2> {log}"

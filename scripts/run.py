@@ -1,0 +1,43 @@
+"""Run a program of this folder, in the run's warm worker where there is one, else in an interpreter of its own.
+
+``python -IS scripts/run.py PROGRAM OPTIONS`` ends with the status of ``python scripts/PROGRAM.py OPTIONS``. It imports
+little and needs no installed package, since it is the start of every job; see ``emma.worker``.
+"""
+
+import json
+import os
+import socket
+import sys
+
+
+def warm_status(path: str, program: str, options: list[str]) -> int | None:
+    """The program's status from the worker, or None where none answers."""
+    asked = {"program": program, "options": options, "folder": os.getcwd(), "environment": dict(os.environ)}
+    body = json.dumps(asked).encode()
+    with socket.socket(socket.AF_UNIX) as connection:
+        try:
+            connection.connect(path)
+        except OSError:
+            return None
+        socket.send_fds(connection, [b"%16d" % len(body)], [0, 1, 2])
+        connection.sendall(body)
+        status = connection.recv(1)
+    if not status:
+        sys.stderr.write(f"{program}: its process was ended from outside, perhaps for want of memory\n")
+        return 1
+    return status[0]
+
+
+def main() -> None:
+    """Find the worker, or do without."""
+    program, *options = sys.argv[1:]
+    path = os.environ.get("EMMA_WORKER")
+    status = warm_status(path, program, options) if path else None
+    if status is None:
+        folder = os.path.dirname(__file__)
+        os.execvp("python", ["python", os.path.join(folder, f"{program}.py"), *options])
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    main()

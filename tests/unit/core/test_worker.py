@@ -1,0 +1,236 @@
+"""The warm worker: a job in it ends, speaks and fails as one in an interpreter of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+RUN = ROOT / "scripts/run.py"
+
+#: Starts a worker as the workflow does, says where it listens, and stays.
+HOLDER = """
+import os, sys
+from emma.worker import start_worker
+start_worker(sys.argv[1])
+print(os.environ["EMMA_WORKER"], flush=True)
+sys.stdin.read()
+"""
+
+PROGRAMS = {
+    "echo": """
+        import json, os, sys
+        from pathlib import Path
+        said = {"options": sys.argv[1:], "name": Path(sys.argv[0]).name, "folder": os.getcwd(), "words": sys.stdin.read()}
+        said |= {"main": __name__, "mark": os.environ.get("MARK"), "side": Path(sys.path[0]).name}
+        if __name__ == "__main__":
+            print(json.dumps(said))
+            print("aside", file=sys.stderr)
+    """,
+    "end": """
+        import os, signal, sys
+        if __name__ == "__main__":
+            how = sys.argv[1]
+            if how == "raise": raise RuntimeError("broken on purpose")
+            if how == "kill": os.kill(os.getpid(), signal.SIGKILL)
+            sys.exit({"none": None, "text": "a last word"}.get(how, int(how) if how.isdigit() else how))
+    """,
+    "count": """
+        import builtins
+        if __name__ == "__main__":
+            builtins.times = getattr(builtins, "times", 0) + 1
+            print(builtins.times)
+    """,
+    "who": """
+        import os
+        MADE_BY = os.getpid()
+        if __name__ == "__main__":
+            import decimal
+            print(os.getppid())
+    """,
+    "wait": """
+        import os, sys, time
+        from pathlib import Path
+        if __name__ == "__main__":
+            Path(sys.argv[1]).write_text(str(os.getpid()))
+            time.sleep(60)
+    """,
+    "broken": """
+        import there_is_no_such_module
+    """,
+}
+
+
+def environment(socket: str | None, **more: str) -> dict[str, str]:
+    """This environment, with the worker's socket or none."""
+    kept = {name: value for name, value in os.environ.items() if name != "EMMA_WORKER"}
+    search = os.pathsep.join([str(Path(sys.executable).parent), kept["PATH"]])
+    return kept | {"PATH": search} | ({"EMMA_WORKER": socket} if socket else {}) | more
+
+
+def run(folder: Path, socket: str | None, *words: str, stdin: str = "", **more: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-IS", str(folder / "run.py"), *words]
+    env = environment(socket, **more)
+    return subprocess.run(
+        command, cwd=folder, env=env, input=stdin, capture_output=True, text=True, timeout=30, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("programs")
+    for name, text in PROGRAMS.items():
+        (folder / f"{name}.py").write_text(textwrap.dedent(text))
+    (folder / "run.py").write_text(RUN.read_text())
+    return folder
+
+
+@pytest.fixture
+def holder(programs):
+    command = [sys.executable, "-c", HOLDER, str(programs)]
+    env = environment(None, PYTHONPATH=str(ROOT / "src"))
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+    process.socket = process.stdout.readline().strip()
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def gone(pid: int, seconds: float = 10) -> bool:
+    """Whether a process ends in time; one that waits for its parent to ask has ended."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        state = Path(f"/proc/{pid}/stat")
+        try:
+            if state.read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except OSError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def written(path: Path, seconds: float = 20) -> int:
+    """The number in a file, once it is there."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if path.exists() and path.read_text():
+            return int(path.read_text())
+        time.sleep(0.02)
+    raise AssertionError(f"{path.name} was never written")
+
+
+def worker_of(programs: Path, socket: str) -> int:
+    return int(run(programs, socket, "who").stdout)
+
+
+def test_says_and_reads_what_an_interpreter_would(programs, holder):
+    words = ["echo", "--of", "two words", "ä", ""]
+    warm, cold = (run(programs, socket, *words, stdin="in", MARK="here") for socket in (holder.socket, None))
+    assert json.loads(warm.stdout) == json.loads(cold.stdout)
+    assert json.loads(warm.stdout)["options"] == words[1:]
+    assert json.loads(warm.stdout)["mark"] == "here"
+    assert (warm.stderr, warm.returncode) == (cold.stderr, cold.returncode) == ("aside\n", 0)
+
+
+@pytest.mark.parametrize("how", ["none", "0", "1", "2", "77", "text", "raise"])
+def test_status_is_the_interpreters(programs, holder, how):
+    warm, cold = (run(programs, socket, "end", how) for socket in (holder.socket, None))
+    assert warm.returncode == cold.returncode
+    assert warm.stderr.splitlines()[-1:] == cold.stderr.splitlines()[-1:]
+
+
+def test_a_job_that_is_killed_is_told(programs, holder):
+    done = run(programs, holder.socket, "end", "kill")
+    assert done.returncode == 1
+    assert "end: its process was ended from outside" in done.stderr
+    assert run(programs, holder.socket, "end", "0").returncode == 0
+
+
+def test_a_program_that_cannot_be_imported_fails_itself(programs, holder):
+    done = run(programs, holder.socket, "broken")
+    assert done.returncode == 1
+    assert "there_is_no_such_module" in done.stderr
+
+
+def test_no_job_sees_what_another_did(programs, holder):
+    assert [run(programs, holder.socket, "count").stdout for _ in range(3)] == ["1\n"] * 3
+
+
+def test_jobs_are_forks_of_one_process(programs, holder):
+    ours = {worker_of(programs, holder.socket) for _ in range(2)}
+    assert len(ours) == 1
+    assert Path(f"/proc/{ours.pop()}/cmdline").read_text().split("\0")[1:3] == ["-m", "emma.worker"]
+
+
+def test_large_requests_arrive(programs, holder):
+    words = ["echo", *(f"folds/{number:06}/predictions.parquet" for number in range(20_000))]
+    # Through the connection itself: a command line of the system holds less.
+    script = f"import runpy, sys; sys.argv = ['run.py', *{words!r}]; runpy.run_path({str(RUN)!r}, run_name='__main__')"
+    (programs / "large.py").write_text(script)
+    done = subprocess.run(
+        [sys.executable, "large.py"],
+        cwd=programs,
+        env=environment(holder.socket),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert len(json.loads(done.stdout)["options"]) == 20_000
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_job_ends_with_its_caller(programs, holder, end, tmp_path):
+    command = [sys.executable, "-IS", str(programs / "run.py"), "wait", str(tmp_path / "pid")]
+    caller = subprocess.Popen(command, env=environment(holder.socket), stderr=subprocess.DEVNULL)
+    job = written(tmp_path / "pid")
+    caller.send_signal(end)
+    caller.wait(10)
+    assert gone(job)
+    assert run(programs, holder.socket, "end", "0").returncode == 0
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+def test_the_worker_ends_with_the_run(programs, holder, end):
+    worker = worker_of(programs, holder.socket)
+    holder.send_signal(end)
+    holder.wait(10)
+    assert gone(worker)
+
+
+def test_an_orderly_end_leaves_no_socket(programs, holder):
+    assert Path(holder.socket).exists()
+    holder.communicate("")
+    assert not Path(holder.socket).parent.exists()
+
+
+def test_a_job_outlives_a_run_that_is_killed(programs, holder, tmp_path):
+    command = [sys.executable, "-IS", str(programs / "run.py"), "wait", str(tmp_path / "pid")]
+    caller = subprocess.Popen(command, env=environment(holder.socket))
+    job = written(tmp_path / "pid")
+    holder.kill()
+    holder.wait()
+    assert not gone(job, 0.5)
+    caller.kill()
+    caller.wait()
+    assert gone(job)
+
+
+def test_without_a_worker_an_interpreter_starts(programs, tmp_path):
+    for socket in (None, str(tmp_path / "none"), str(tmp_path / ("long" * 100))):
+        assert run(programs, socket, "end", "77").returncode == 77
+
+
+def test_the_caller_imports_little():
+    command = [sys.executable, "-IS", "-X", "importtime", str(RUN), "nothing"]
+    told = subprocess.run(command, env=environment(None), capture_output=True, text=True, timeout=30, check=False)
+    loaded = {line.rpartition("|")[2].strip() for line in told.stderr.splitlines() if line.startswith("import time")}
+    assert not loaded & {"pathlib", "subprocess", "site", "numpy", "tempfile", "argparse"}
