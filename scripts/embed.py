@@ -7,10 +7,12 @@ from threadpoolctl import threadpool_limits
 from emma.backbones.load import load_backbone, load_model_config
 from emma.embeddings import write_embeddings
 from emma.files import OneLineParser, run_script
+from emma.tables import without_pandas
 
 
 def main() -> None:
     """Load the backbone, stream the scenes through it, write one Parquet table."""
+    without_pandas()
     parser = OneLineParser(description=__doc__)
     parser.add_argument("--model-config", type=Path, required=True, help="config/models/NAME.yaml")
     parser.add_argument("--scenes", type=Path, nargs="+", required=True, help="scene files TASK/SPLIT.parquet")

@@ -7,10 +7,12 @@ from threadpoolctl import threadpool_limits
 from emma.backbones.load import load_backbone, load_model_config
 from emma.embeddings import UnsuitedError, write_embeddings, write_unsuited
 from emma.files import InputError, OneLineParser, run_script
+from emma.tables import without_pandas
 
 
 def main() -> None:
     """Write one table a set; where the model does not take the scenes' shape, one that says so."""
+    without_pandas()
     parser = OneLineParser(description=__doc__)
     parser.add_argument("--model-config", type=Path, required=True, help="config/models/NAME.yaml")
     parser.add_argument("--weights", type=Path, help="weights that the model's pretrain rule made")

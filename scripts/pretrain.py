@@ -9,10 +9,12 @@ from safetensors.numpy import save
 from emma.backbones.load import load_function, load_model_config
 from emma.files import InputError, OneLineParser, atomic, natural, run_script
 from emma.scenes import iterate_scenes
+from emma.tables import without_pandas
 
 
 def main() -> None:
     """Read the pools, without their labels, train, and write safetensors."""
+    without_pandas()
     parser = OneLineParser(description=__doc__)
     parser.add_argument("--model-config", type=Path, required=True, help="config/models/NAME.yaml")
     parser.add_argument("--pools", type=Path, nargs="+", required=True, help="scene files TASK/PRETRAIN.parquet")

@@ -26,11 +26,20 @@ import tempfile
 import traceback
 from pathlib import Path
 
+from emma.tables import without_pandas
+
 #: The environment variable that names the worker's socket.
 SOCKET = "EMMA_WORKER"
 
 #: What programs import beyond the tops of their files, where most of their jobs do.
-_LATE = {"embed": ("emma.backbones.conv", "safetensors.numpy"), "fit_fold": ("safetensors.numpy",)}
+_LATE = {
+    "make_channels": ("sionna.phy.channel.tr38901",),
+    "make_surrogate": ("sigmf",),
+    "convert_captures": ("sigmf",),
+    "embed": ("emma.backbones.conv",),
+    "embed_captures": ("emma.backbones.conv",),
+    "fit_fold": ("safetensors.numpy",),
+}
 
 
 def start_worker(programs: str | Path) -> None:
@@ -142,6 +151,7 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
 
 def main() -> None:
     """Answer requests until standard input closes, then wait for the jobs that still run."""
+    without_pandas()
     programs = Path(sys.argv[1]).resolve()
     sys.path[0] = str(programs)
     worker = _Worker(socket.socket(fileno=int(sys.argv[2])), programs)
