@@ -12,7 +12,8 @@ import sys
 
 def warm_status(path: str, program: str, options: list[str]) -> int | None:
     """The program's status from the worker, or None where none answers."""
-    asked = {"program": program, "options": options, "folder": os.getcwd(), "environment": dict(os.environ)}
+    folder = os.getcwd()  # noqa: PTH109 (pathlib would take as long to import as all else)
+    asked = {"program": program, "options": options, "folder": folder, "environment": dict(os.environ)}
     body = json.dumps(asked).encode()
     with socket.socket(socket.AF_UNIX) as connection:
         try:
@@ -34,8 +35,9 @@ def main() -> None:
     path = os.environ.get("EMMA_WORKER")
     status = warm_status(path, program, options) if path else None
     if status is None:
-        folder = os.path.dirname(__file__)
-        os.execvp("python", ["python", os.path.join(folder, f"{program}.py"), *options])
+        from pathlib import Path
+
+        os.execvp("python", ["python", str(Path(__file__).with_name(f"{program}.py")), *options])
     os._exit(status)
 
 

@@ -134,7 +134,7 @@ def _status_of(program: str) -> int:
             return (end.code or 0) & 255
         sys.stderr.write(f"{end.code}\n")
         return 1
-    except BaseException:  # as the interpreter does
+    except BaseException:  # noqa: BLE001 (as the interpreter does)
         traceback.print_exc()
         return 1
     return 0

@@ -111,9 +111,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(scope="session")
 def one_core(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """The tiny release with one model, run from nothing on one core; read only."""
+    """The tiny release with one model, run from nothing on one core, an interpreter a job; read only."""
     project = copy_project(tmp_path_factory.mktemp("one-core"))
-    project.complete(cores=1, models=ONE_MODEL)
+    project.complete("--no-hooks", cores=1, models=ONE_MODEL)
     return project
 
 

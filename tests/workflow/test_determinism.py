@@ -1,4 +1,4 @@
-"""The same bytes on any number of cores, and after a kill."""
+"""The same bytes on any number of cores, with and without a warm worker, and after a kill."""
 
 import contextlib
 import os
@@ -19,9 +19,10 @@ def common(contents: dict[str, bytes]) -> dict[str, bytes]:
 
 
 def test_one_core_gives_the_same_bytes_as_two(finished, one_core):
-    """Rays, scenes, manifest, splits, embeddings, folds and run record are those of two cores.
+    """Rays, scenes, manifest, splits, embeddings, folds and run record are those of two cores and a warm worker.
 
-    The run on one core has one model of the two, to save time: the board and the other model's files are left out.
+    The run on one core starts an interpreter for every job. It has one model of the two, to save time: the board and
+    the other model's files are left out.
     """
     ours, theirs = common(one_core.contents()), common(finished.contents())
     assert sorted(ours) == sorted(theirs)

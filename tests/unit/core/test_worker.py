@@ -27,8 +27,9 @@ PROGRAMS = {
     "echo": """
         import json, os, sys
         from pathlib import Path
-        said = {"options": sys.argv[1:], "name": Path(sys.argv[0]).name, "folder": os.getcwd(), "words": sys.stdin.read()}
-        said |= {"main": __name__, "mark": os.environ.get("MARK"), "side": Path(sys.path[0]).name}
+        said = {"options": sys.argv[1:], "name": Path(sys.argv[0]).name, "folder": os.getcwd()}
+        said |= {"words": sys.stdin.read(), "main": __name__, "mark": os.environ.get("MARK")}
+        said |= {"side": Path(sys.path[0]).name}
         if __name__ == "__main__":
             print(json.dumps(said))
             print("aside", file=sys.stderr)
@@ -229,8 +230,10 @@ def test_without_a_worker_an_interpreter_starts(programs, tmp_path):
         assert run(programs, socket, "end", "77").returncode == 77
 
 
-def test_the_caller_imports_little():
-    command = [sys.executable, "-IS", "-X", "importtime", str(RUN), "nothing"]
-    told = subprocess.run(command, env=environment(None), capture_output=True, text=True, timeout=30, check=False)
+def test_the_caller_imports_little(holder):
+    command = [sys.executable, "-IS", "-X", "importtime", str(RUN), "end", "77"]
+    env = environment(holder.socket)
+    told = subprocess.run(command, env=env, capture_output=True, text=True, timeout=30, check=False)
+    assert told.returncode == 77
     loaded = {line.rpartition("|")[2].strip() for line in told.stderr.splitlines() if line.startswith("import time")}
     assert not loaded & {"pathlib", "subprocess", "site", "numpy", "tempfile", "argparse"}
