@@ -16,13 +16,14 @@ def warm_status(path: str, program: str, options: list[str]) -> int | None:
     asked = {"program": program, "options": options, "folder": folder, "environment": dict(os.environ)}
     body = json.dumps(asked).encode()
     with socket.socket(socket.AF_UNIX) as connection:
+        # An error, where the job was never read; once it was, a connection without a word just closes.
         try:
             connection.connect(path)
+            socket.send_fds(connection, [b"%16d" % len(body)], [0, 1, 2])
+            connection.sendall(body)
+            status = connection.recv(1)
         except OSError:
             return None
-        socket.send_fds(connection, [b"%16d" % len(body)], [0, 1, 2])
-        connection.sendall(body)
-        status = connection.recv(1)
     if not status:
         sys.stderr.write(f"{program}: its process was ended from outside, perhaps for want of memory\n")
         return 1
@@ -32,6 +33,9 @@ def warm_status(path: str, program: str, options: list[str]) -> int | None:
 def main() -> None:
     """Find the worker, or do without."""
     program, *options = sys.argv[1:]
+    # A standard stream that is closed is nothing, not the connection that would take its number.
+    while os.open(os.devnull, os.O_RDWR) < 3:
+        pass
     path = os.environ.get("EMMA_WORKER")
     status = warm_status(path, program, options) if path else None
     if status is None:

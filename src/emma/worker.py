@@ -23,6 +23,7 @@ import socketserver
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
 from pathlib import Path
 
@@ -47,22 +48,30 @@ def start_worker(programs: str | Path) -> None:
 
     Nothing is started where the system is not Linux: elsewhere, libraries do not all outlive a fork.
     """
+    os.environ.pop(SOCKET, None)
     if sys.platform != "linux":
         return
-    folder = tempfile.mkdtemp(prefix="emma-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path = f"{folder}/worker"
-    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(path)
-        listener.listen(64)
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as first:
+        folder = tempfile.mkdtemp(prefix="emma-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        path = f"{folder}/worker"
+        first.bind(path)
+        first.listen(64)
+        # Standard streams may be closed here; their numbers are for the worker's own.
+        listener = fcntl.fcntl(first, fcntl.F_DUPFD_CLOEXEC, 3)
         # The pipe closes with this process, however it ends. In a session of its own, keys that interrupt a terminal's
         # processes reach a job through its run.py alone.
-        worker = subprocess.Popen(
-            [sys.executable, "-m", "emma.worker", str(programs), str(listener.fileno())],
-            stdin=subprocess.PIPE,
-            pass_fds=[listener.fileno()],
-            start_new_session=True,
-        )
+        try:
+            worker = subprocess.Popen(
+                [sys.executable, "-P", "-m", "emma.worker", str(programs), str(listener)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=None if sys.stderr else subprocess.DEVNULL,
+                pass_fds=[listener],
+                start_new_session=True,
+            )
+        finally:
+            os.close(listener)
         atexit.register(worker.communicate)
         os.environ[SOCKET] = path
 
@@ -81,18 +90,20 @@ class _Worker(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
     def process_request(self, request: socket.socket, client_address: object) -> None:
         """Read the request, import what its program needs, fork."""
         message, self.streams, _, _ = socket.recv_fds(request, 16, 3)
-        self.asked = json.loads(_exactly(request, int(message)))
-        self.warm_up(self.asked["program"])
-        gc.freeze()
-        super().process_request(request, client_address)
-        for stream in self.streams:
-            os.close(stream)
+        try:
+            self.asked = json.loads(_exactly(request, int(message)))
+            self.warm_up(self.asked["program"])
+            gc.freeze()
+            super().process_request(request, client_address)
+        finally:
+            for stream in self.streams:
+                os.close(stream)
 
     def warm_up(self, program: str) -> None:
         """Import what a program imports; what fails here is told by the job that meets it again."""
         if program not in self.warm:
             self.warm.add(program)
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception, SystemExit):
                 runpy.run_path(str(self.programs / f"{program}.py"), run_name="warm")
                 for module in _LATE.get(program, ()):
                     importlib.import_module(module)
@@ -105,8 +116,11 @@ class _Job(socketserver.BaseRequestHandler):
 
     def handle(self) -> None:
         """Run the program with the caller's streams, folder and environment; send its status."""
-        # The system ends this process, by SIGIO, when the caller's end of the connection closes.
-        fcntl.fcntl(self.request, fcntl.F_SETOWN, os.getpid())
+        # The system ends this process and its children, by SIGIO, when the caller's end of the connection closes. No
+        # child holds this end, so that the caller sees it close with this process.
+        os.setpgid(0, 0)
+        os.register_at_fork(after_in_child=self.request.close)
+        fcntl.fcntl(self.request, fcntl.F_SETOWN, -os.getpid())
         fcntl.fcntl(self.request, fcntl.F_SETFL, fcntl.fcntl(self.request, fcntl.F_GETFL) | os.O_ASYNC)
         if select.select([self.request], [], [], 0)[0]:
             return
@@ -120,8 +134,16 @@ class _Job(socketserver.BaseRequestHandler):
         os.environ.update(asked["environment"])
         sys.argv = [str(self.server.programs / f"{asked['program']}.py"), *asked["options"]]
         status = _status_of(sys.argv[0])
+        # As at an interpreter's end, and as multiprocessing ends its forks.
+        threading._shutdown()
+        atexit._run_exitfuncs()
         for stream in (sys.stdout, sys.stderr):
-            stream.flush()
+            try:
+                stream.flush()
+            except ValueError:  # closed by the program
+                pass
+            except OSError:
+                status = 120
         self.request.sendall(bytes([status]))
 
 
@@ -153,14 +175,18 @@ def main() -> None:
     """Answer requests until standard input closes, then wait for the jobs that still run."""
     without_pandas()
     programs = Path(sys.argv[1]).resolve()
-    sys.path[0] = str(programs)
-    worker = _Worker(socket.socket(fileno=int(sys.argv[2])), programs)
+    sys.path.insert(0, str(programs))
+    listener = socket.socket(fileno=int(sys.argv[2]))
+    folder = Path(listener.getsockname()).parent
+    worker = _Worker(listener, programs)
     lifeline = os.dup(0)
     with Path(os.devnull).open() as nothing:
         os.dup2(nothing.fileno(), 0)
     while lifeline not in select.select([worker, lifeline], [], [])[0]:
         worker.handle_request()
         worker.service_actions()
+    # Here too: a run that is killed cannot.
+    shutil.rmtree(folder, ignore_errors=True)
     worker.server_close()
 
 

@@ -3,13 +3,17 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from pathlib import Path
 
 import pytest
+
+from emma.worker import start_worker
 
 ROOT = Path(__file__).resolve().parents[3]
 RUN = ROOT / "scripts/run.py"
@@ -64,6 +68,38 @@ PROGRAMS = {
     """,
     "broken": """
         import there_is_no_such_module
+    """,
+    "quits": """
+        import sys
+        if __name__ != "__main__":
+            sys.exit(3)
+        print("still here")
+    """,
+    "late": """
+        import atexit, sys, threading, time
+        from concurrent.futures import ThreadPoolExecutor
+        if __name__ == "__main__":
+            atexit.register(print, "at exit")
+            threading.Timer(0.2, print, ["a thread"]).start()
+            ThreadPoolExecutor(1).submit(time.sleep, 0.1)
+            if sys.argv[1:] == ["closes"]:
+                time.sleep(0.5)
+                sys.stdout.close()
+    """,
+    "brood": """
+        import multiprocessing, os, signal, sys, time
+        from pathlib import Path
+        def child(path):
+            Path(path).write_text(str(os.getpid()))
+            time.sleep(60)
+        if __name__ == "__main__":
+            process = multiprocessing.get_context("fork").Process(target=child, args=sys.argv[1:2])
+            process.start()
+            while not Path(sys.argv[1]).exists():
+                time.sleep(0.01)
+            if sys.argv[2:] == ["kill"]:
+                os.kill(os.getpid(), signal.SIGKILL)
+            process.join()
     """,
 }
 
@@ -167,7 +203,7 @@ def test_no_job_sees_what_another_did(programs, holder):
 def test_jobs_are_forks_of_one_process(programs, holder):
     ours = {worker_of(programs, holder.socket) for _ in range(2)}
     assert len(ours) == 1
-    assert Path(f"/proc/{ours.pop()}/cmdline").read_text().split("\0")[1:3] == ["-m", "emma.worker"]
+    assert b"emma.worker" in Path(f"/proc/{ours.pop()}/cmdline").read_bytes()
 
 
 def test_large_requests_arrive(programs, holder):
@@ -226,8 +262,8 @@ def test_a_job_outlives_a_run_that_is_killed(programs, holder, tmp_path):
 
 
 def test_without_a_worker_an_interpreter_starts(programs, tmp_path):
-    for socket in (None, str(tmp_path / "none"), str(tmp_path / ("long" * 100))):
-        assert run(programs, socket, "end", "77").returncode == 77
+    for path in (None, str(tmp_path / "none"), str(tmp_path / ("long" * 100))):
+        assert run(programs, path, "end", "77").returncode == 77
 
 
 def test_the_caller_imports_little(holder):
@@ -237,3 +273,123 @@ def test_the_caller_imports_little(holder):
     assert told.returncode == 77
     loaded = {line.rpartition("|")[2].strip() for line in told.stderr.splitlines() if line.startswith("import time")}
     assert not loaded & {"pathlib", "subprocess", "site", "numpy", "tempfile", "argparse"}
+
+
+def test_threads_and_exit_functions_are_waited_for(programs, holder):
+    for words in (["late"], ["late", "closes"]):
+        warm, cold = (run(programs, socket, *words) for socket in (holder.socket, None))
+        assert warm.returncode == cold.returncode == 0
+        assert warm.stdout == cold.stdout
+    assert run(programs, holder.socket, "late").stdout == "a thread\nat exit\n"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-", "| true"])
+def test_a_closed_stream_is_the_programs_own_affair(programs, holder, closed):
+    for words in (["end", "0"], ["end", "77"], ["count"], ["end", "text"]):
+        line = ["bash", "-c", f'set -o pipefail; "$0" -IS run.py "$@" {closed}', sys.executable, *words]
+        warm, cold = (
+            subprocess.run(line, cwd=programs, env=environment(socket), timeout=30, check=False).returncode
+            for socket in (holder.socket, None)
+        )
+        assert warm == cold
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_run_without_a_stream_has_a_worker(programs, closed, tmp_path):
+    # The run's process has a file of its own under the number, as Snakemake has.
+    script = (
+        "import os; taken = os.open('/dev/null', 0)\n"
+        + HOLDER.partition("print")[0]
+        + textwrap.dedent("""
+        import subprocess
+        with open("who", "w") as told:
+            told.write(f"{os.getpid()} ")
+            told.flush()
+            subprocess.run([sys.executable, "-IS", sys.argv[1] + "/run.py", "who"], stdout=told, check=True)
+    """)
+    )
+    subprocess.run(
+        ["bash", "-c", f'"$0" "$@" {closed}', sys.executable, "-c", script, str(programs)],
+        cwd=tmp_path,
+        env=environment(None, PYTHONPATH=str(ROOT / "src")),
+        timeout=30,
+        check=True,
+    )
+    # The job's parent is the worker, not the run's process.
+    assert len(set((tmp_path / "who").read_text().split())) == 2
+
+
+def test_a_killed_job_is_told_though_its_child_lives(programs, holder, tmp_path):
+    command = [sys.executable, "-IS", str(programs / "run.py"), "brood", str(tmp_path / "pid"), "kill"]
+    caller = subprocess.Popen(command, env=environment(holder.socket), stderr=subprocess.DEVNULL)
+    child = written(tmp_path / "pid")
+    try:
+        assert caller.wait(10) == 1
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_a_jobs_children_end_with_its_caller(programs, holder, tmp_path):
+    command = [sys.executable, "-IS", str(programs / "run.py"), "brood", str(tmp_path / "pid")]
+    caller = subprocess.Popen(command, env=environment(holder.socket))
+    child = written(tmp_path / "pid")
+    caller.kill()
+    caller.wait()
+    assert gone(child)
+
+
+def test_an_import_that_exits_leaves_the_worker(programs, holder):
+    worker = worker_of(programs, holder.socket)
+    assert run(programs, holder.socket, "quits").stdout == "still here\n"
+    assert worker_of(programs, holder.socket) == worker
+
+
+def test_a_job_that_a_dead_worker_never_read_starts_an_interpreter(programs, holder):
+    worker = worker_of(programs, holder.socket)
+    os.kill(worker, signal.SIGSTOP)
+    command = [sys.executable, "-IS", str(programs / "run.py"), "end", "77"]
+    caller = subprocess.Popen(command, env=environment(holder.socket))
+    time.sleep(0.5)
+    os.kill(worker, signal.SIGKILL)
+    assert caller.wait(10) == 77
+
+
+def test_half_a_request_leaves_nothing_open(programs, holder):
+    worker = worker_of(programs, holder.socket)
+    held = len(list(Path(f"/proc/{worker}/fd").iterdir()))
+    for body in (b"", b"{", b"{}"):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(holder.socket)
+            socket.send_fds(connection, [b"%16d" % 2], [0, 1, 2])
+            connection.sendall(body)
+    assert worker_of(programs, holder.socket) == worker
+    assert len(list(Path(f"/proc/{worker}/fd").iterdir())) == held
+
+
+def test_a_run_that_is_killed_leaves_no_socket(programs, holder):
+    worker = worker_of(programs, holder.socket)
+    holder.kill()
+    holder.wait()
+    assert gone(worker)
+    assert not Path(holder.socket).parent.exists()
+
+
+def test_another_runs_socket_is_forgotten(monkeypatch, tmp_path):
+    monkeypatch.setenv("EMMA_WORKER", str(tmp_path / "another"))
+    # Longer than a socket's name may be, so that no worker starts.
+    (long := tmp_path / ("long" * 30)).mkdir()
+    for folder in (long, tmp_path / "none"):
+        monkeypatch.setattr(tempfile, "tempdir", str(folder))
+        start_worker(tmp_path)
+        assert "EMMA_WORKER" not in os.environ
+
+
+def test_the_runs_folder_is_not_searched_first(programs, tmp_path):
+    for name in ("numpy", "select"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('not this one')")
+    command = [sys.executable, "-P", "-c", HOLDER, str(programs)]
+    env = environment(None, PYTHONPATH=str(ROOT / "src"))
+    holder = subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+    worker = worker_of(programs, holder.stdout.readline().strip())
+    holder.communicate("")
+    assert worker != os.getpid()
