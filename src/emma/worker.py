@@ -4,6 +4,10 @@ Most of a short job is the start of an interpreter and its imports. The workflow
 its socket in the environment; ``scripts/run.py`` hands it a program's options, folder, environment and standard
 streams, and ends with the program's status. Every job is a fork of its own, so that none sees what another did. Where
 no worker answers, ``run.py`` starts an interpreter as ever; the results are the same bytes.
+
+What a job cannot tell from the worker: the limits, mask of files and priority of the run; the state that imports left,
+numpy's global generator among it; warnings that an import gave. A program that is edited is the one that the run first
+met. Stopping a run (SIGSTOP, Ctrl-Z) does not stop its jobs, and stopping the worker holds the jobs that ask it.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import os
 import runpy
 import select
 import shutil
+import signal
 import socket
 import socketserver
 import subprocess
@@ -116,8 +121,9 @@ class _Job(socketserver.BaseRequestHandler):
 
     def handle(self) -> None:
         """Run the program with the caller's streams, folder and environment; send its status."""
-        # The system ends this process and its children, by SIGIO, when the caller's end of the connection closes. No
-        # child holds this end, so that the caller sees it close with this process.
+        # The system interrupts this process and its children, by SIGIO, when the caller's end of the connection closes.
+        # No child holds this end, so that the caller sees it close with this process.
+        signal.signal(signal.SIGIO, signal.default_int_handler)
         os.setpgid(0, 0)
         os.register_at_fork(after_in_child=self.request.close)
         fcntl.fcntl(self.request, fcntl.F_SETOWN, -os.getpid())
@@ -144,6 +150,7 @@ class _Job(socketserver.BaseRequestHandler):
                 pass
             except OSError:
                 status = 120
+        signal.signal(signal.SIGIO, signal.SIG_IGN)
         self.request.sendall(bytes([status]))
 
 

@@ -64,7 +64,10 @@ PROGRAMS = {
         from pathlib import Path
         if __name__ == "__main__":
             Path(sys.argv[1]).write_text(str(os.getpid()))
-            time.sleep(60)
+            try:
+                time.sleep(60)
+            finally:
+                Path(sys.argv[1]).unlink()
     """,
     "broken": """
         import there_is_no_such_module
@@ -232,6 +235,7 @@ def test_a_job_ends_with_its_caller(programs, holder, end, tmp_path):
     caller.send_signal(end)
     caller.wait(10)
     assert gone(job)
+    assert not (tmp_path / "pid").exists()
     assert run(programs, holder.socket, "end", "0").returncode == 0
 
 
