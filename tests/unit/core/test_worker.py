@@ -33,6 +33,7 @@ PROGRAMS = {
         from pathlib import Path
         said = {"options": sys.argv[1:], "name": Path(sys.argv[0]).name, "folder": os.getcwd()}
         said |= {"words": sys.stdin.read(), "main": __name__, "mark": os.environ.get("MARK")}
+        said |= {"stray": os.environ.get("STRAY")}
         said |= {"side": Path(sys.path[0]).name}
         if __name__ == "__main__":
             print(json.dumps(said))
@@ -71,6 +72,14 @@ PROGRAMS = {
     """,
     "broken": """
         import there_is_no_such_module
+    """,
+    "convert": """
+        import sys
+        import pyarrow
+        if __name__ == "__main__":
+            pyarrow.array([1]).cast(pyarrow.float64())
+            pyarrow.compute.greater(pyarrow.array([1]), 1)
+            print("pandas" in sys.modules)
     """,
     "quits": """
         import sys
@@ -134,7 +143,7 @@ def programs(tmp_path_factory):
 @pytest.fixture
 def holder(programs):
     command = [sys.executable, "-c", HOLDER, str(programs)]
-    env = environment(None, PYTHONPATH=str(ROOT / "src"))
+    env = environment(None, PYTHONPATH=str(ROOT / "src"), STRAY="the run's alone")
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
     process.socket = process.stdout.readline().strip()
     yield process
@@ -356,6 +365,26 @@ def test_a_job_that_a_dead_worker_never_read_starts_an_interpreter(programs, hol
     time.sleep(0.5)
     os.kill(worker, signal.SIGKILL)
     assert caller.wait(10) == 77
+
+
+def test_a_worker_that_is_killed_leaves_its_jobs_and_holds_no_other(programs, holder, tmp_path):
+    worker = worker_of(programs, holder.socket)
+    command = [sys.executable, "-IS", str(programs / "run.py"), "wait", str(tmp_path / "pid")]
+    caller = subprocess.Popen(command, env=environment(holder.socket), stderr=subprocess.DEVNULL)
+    job = written(tmp_path / "pid")
+    os.kill(worker, signal.SIGKILL)
+    try:
+        # An interpreter's: nobody would answer a socket that the job keeps open.
+        assert run(programs, holder.socket, "end", "77").returncode == 77
+        assert not gone(job, 0.2)
+    finally:
+        caller.kill()
+        caller.wait()
+    assert gone(job)
+
+
+def test_jobs_are_spared_pandas(programs, holder):
+    assert run(programs, holder.socket, "convert").stdout == "False\n"
 
 
 def test_half_a_request_leaves_nothing_open(programs, holder):
