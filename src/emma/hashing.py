@@ -84,7 +84,7 @@ def canonical_records(
     """
     written = {}
     for key, values in columns.items():
-        texts = {value: _canonical(value) for value in dict.fromkeys(values)}
+        texts = {value: _number(value) if type(value) is float else _canonical(value) for value in set(values)}
         written[key] = [texts[value] for value in values]
     inner = "{" + ",".join(f"{_canonical(key).replace('%', '%%')}:%s" for key in _in_order(columns)) + "}"
     outer = {key: _canonical(value).replace("%", "%%") for key, value in around.items()}
@@ -128,8 +128,11 @@ def table_hash(table: pa.Table, key: str = "scene_id") -> str:
                 _absorb(digest, part)
             digest.update(matrix.nbytes.to_bytes(8, "little"))
             step = max(1, _BLOCK // max(1, width))
+            block = np.empty((min(step, rows), width), matrix.dtype)
             for start in range(0, rows, step):
-                _absorb_values(digest, matrix[order[start : start + step]].reshape(-1))
+                picked = order[start : start + step]
+                # An order is in range: clipping spares numpy a copy of the block.
+                _absorb_own(digest, np.take(matrix, picked, axis=0, out=block[: len(picked)], mode="clip").reshape(-1))
             continue
         for part in _column_parts(array.take(pa.array(order))):
             _absorb(digest, part)
@@ -141,13 +144,18 @@ def _key_order(column: pa.ChunkedArray, key: str) -> np.ndarray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if column.null_count or pc.count_distinct(column).as_py() < len(column):
+    if column.null_count:
         raise ValueError(f"column {key}: keys must be present and unique")
     if pa.types.is_string(column.type):
         # Bytes of UTF-8 sort as the code points do.
-        return np.asarray(pc.sort_indices(column), np.int64)
-    keys = column.to_pylist()
-    return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
+        order = np.asarray(pc.sort_indices(column), np.int64)
+    else:
+        keys = column.to_pylist()
+        order = np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
+    ranked = _whole(column).take(pa.array(order))
+    if pc.any(pc.equal(ranked[1:], ranked[:-1])).as_py():
+        raise ValueError(f"column {key}: keys must be present and unique")
+    return order
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
@@ -191,13 +199,13 @@ def _absorb(digest: hashlib._Hash, part: np.ndarray | bytes) -> None:
         return
     digest.update(part.nbytes.to_bytes(8, "little"))
     for start in range(0, len(part), _BLOCK):
-        _absorb_values(digest, part[start : start + _BLOCK])
+        _absorb_own(digest, part[start : start + _BLOCK].copy())
 
 
-def _absorb_values(digest: hashlib._Hash, values: np.ndarray) -> None:
-    """Hash little-endian values; one zero and one NaN stand for all."""
+def _absorb_own(digest: hashlib._Hash, values: np.ndarray) -> None:
+    """Hash little-endian values of an array that nobody else needs; one zero and one NaN stand for all."""
     if values.dtype.kind == "f":
-        values = values + values.dtype.type(0)
+        values += values.dtype.type(0)
         # The least value is NaN where any is.
         if values.size and np.isnan(values.min()):
             values[np.isnan(values)] = np.nan
