@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from emma.embeddings import Embeddings
@@ -36,7 +37,8 @@ def main() -> None:
     train = read_assigned(manifest, task, Split.TRAIN, arguments.train_index)
     evaluation = read_assigned(manifest, task, arguments.eval_split, arguments.eval_index)
     fold = read_fold(arguments.train, arguments.eval, arguments.protocol, arguments.value)
-    embeddings = Embeddings.read(arguments.embeddings)
+    wanted = pa.chunked_array([*fold.train["scene_id"].chunks, *fold.eval["scene_id"].chunks], pa.string())
+    embeddings = Embeddings.read(arguments.embeddings, wanted)
     with threadpool_limits(1):
         fitted = fit_fold(spec, protocol, fold, (train, evaluation), embeddings)
     files = arguments.readout, arguments.predictions

@@ -9,13 +9,24 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from emma.backbones.base import Backbone
 from emma.backbones.inputs import Contract, pool, prepare
 from emma.files import InputError, atomic
 from emma.scenes import iterate_scenes
-from emma.tables import lists_to_matrix, matrix_to_lists, metadata_of, read_table, rows_of, unique_ids, write_table
+from emma.tables import (
+    check_schema,
+    lists_to_matrix,
+    matrix_to_lists,
+    metadata_of,
+    open_parquet,
+    read_in_parts,
+    rows_of,
+    unique_ids,
+    write_table,
+)
 
 #: One row a scene; the list is the embedding, of the width in the schema metadata.
 EMBEDDING_SCHEMA = pa.schema(
@@ -104,7 +115,9 @@ def write_embeddings(
     }
     schema = EMBEDDING_SCHEMA.with_metadata(metadata)
     ids: list[pa.ChunkedArray] = []
-    with atomic(path) as temporary, pq.ParquetWriter(temporary, schema, compression="none") as writer:
+    # Hardly two values are the same: dictionaries would add half to the file.
+    plain = {"compression": "none", "use_dictionary": False}
+    with atomic(path) as temporary, pq.ParquetWriter(temporary, schema, **plain) as writer:
         for scene_path in scene_paths:
             for index, iq in iterate_scenes(scene_path):
                 values = embed_batch(backbone, iq, index, contract)
@@ -138,19 +151,42 @@ class Embeddings:
         self.unsuited: str | None = None
 
     @classmethod
-    def read(cls, path: str | Path) -> Embeddings:
-        """Read what ``write_embeddings`` wrote; InputError on a broken file, another schema, NaN or repeated ids."""
-        table = read_table(path, EMBEDDING_SCHEMA)
-        metadata = metadata_of(table)
-        try:
-            width, provenance = int(metadata["embedding_dim"]), json.loads(metadata["model_provenance"])
-        except (KeyError, ValueError):
-            raise InputError(f"{path}: expected the schema metadata embedding_dim and model_provenance") from None
-        unique_ids(path, table["scene_id"])
-        values = lists_to_matrix(table["embedding"], width, path)
-        if not np.isfinite(values).all():
-            raise InputError(f"{path}: embedding: NaN or infinity, expected finite values")
-        made = cls(table["scene_id"], values, provenance, path)
+    def read(cls, path: str | Path, only: pa.ChunkedArray | None = None) -> Embeddings:
+        """Read what ``write_embeddings`` wrote, with a part of the file in memory beside what is kept.
+
+        Args:
+            path: the table.
+            only: scene ids that are wanted; every row is checked all the same.
+
+        Raises:
+            InputError: broken file, another schema, lists of another width, NaN, infinity or a null, repeated ids.
+        """
+        with open_parquet(path) as file:
+            check_schema(path, file.schema_arrow, EMBEDDING_SCHEMA)
+            metadata = metadata_of(file.schema_arrow)
+            try:
+                width, provenance = int(metadata["embedding_dim"]), json.loads(metadata["model_provenance"])
+            except (KeyError, ValueError):
+                raise InputError(f"{path}: expected the schema metadata embedding_dim and model_provenance") from None
+            ids = pa.chunked_array(
+                [chunk for part in read_in_parts(path, file, "scene_id") for chunk in part.chunks], pa.string()
+            )
+            if ids.null_count:
+                raise InputError(f"{path}: scene_id: null, expected a value in every row")
+            unique_ids(path, ids)
+            kept = np.ones(len(ids), bool) if only is None else np.asarray(pc.is_in(ids, value_set=only))
+            values, row, place = np.empty((0, max(width, 0)), np.float32), 0, 0
+            for part in read_in_parts(path, file, "embedding"):
+                matrix = lists_to_matrix(part, width, path)
+                if not np.isfinite(matrix).all():
+                    raise InputError(f"{path}: embedding: NaN or infinity, expected finite values")
+                if not row:
+                    # Here the lists are known to have the width that the file says.
+                    values = np.empty((int(kept.sum()), width), np.float32)
+                chosen = matrix[kept[row : row + len(matrix)]]
+                values[place : place + len(chosen)] = chosen
+                row, place = row + len(matrix), place + len(chosen)
+        made = cls(ids.filter(pa.array(kept)), values, provenance, path)
         made.unsuited = metadata.get("unsuited")
         return made
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +68,16 @@ def read_table(path: str | Path, schema: pa.Schema) -> pa.Table:
             raise InputError(f"{path}: expected a complete Parquet file ({error})") from None
     check_values(path, table, schema)
     return table.select(schema.names).replace_schema_metadata(table.schema.metadata)
+
+
+def read_in_parts(path: str | Path, file: pq.ParquetFile, column: str) -> Iterator[pa.ChunkedArray]:
+    """One column of an open file, a row group at a time; InputError where the file is broken."""
+    # Not iter_batches, which holds the bytes of every group that it has passed.
+    try:
+        for group in range(file.num_row_groups):
+            yield file.read_row_group(group, columns=[column], use_threads=False)[column]
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path}: expected a complete Parquet file ({error})") from None
 
 
 def check_values(path: str | Path, table: pa.Table, schema: pa.Schema) -> None:
@@ -157,9 +167,10 @@ def write_table(path: str | Path, table: pa.Table, metadata: Mapping[str, str] |
         pq.write_table(table, temporary, compression="zstd")
 
 
-def metadata_of(table: pa.Table) -> dict[str, str]:
-    """The schema metadata of a table as text."""
-    return {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+def metadata_of(table: pa.Table | pa.Schema) -> dict[str, str]:
+    """The schema metadata of a table, or of a schema, as text."""
+    schema = table.schema if isinstance(table, pa.Table) else table
+    return {key.decode(): value.decode() for key, value in (schema.metadata or {}).items()}
 
 
 def unique_ids(path: str | Path, ids: pa.ChunkedArray) -> None:
