@@ -15,6 +15,8 @@ from pathlib import Path
 
 from common import BIN, ROOT, Runs, copy_project, deliver, figure, parser, process, results_of, snakemake
 
+from emma.plan import job_environment
+
 
 def command_lines(tree: Path, release: str) -> list[list[str]]:
     """The programs of a cold run in an order that serves their inputs."""
@@ -38,7 +40,7 @@ def command_lines(tree: Path, release: str) -> list[list[str]]:
 
 def main() -> None:
     """Run both sides in turn, each from nothing."""
-    made = parser(__doc__, 1)
+    made = parser(__doc__, 3)
     made.add_argument("--cores", type=int, default=2, help="cores for Snakemake (default 2)")
     made.add_argument("--release", default="v0.1", help="release to build (default v0.1)")
     made.add_argument("--keep", type=Path, help="leave Snakemake's last tree here")
@@ -55,7 +57,9 @@ def main() -> None:
             ours.add(one.wall[0], one.cpu[0], one.peak[0])
             commands = command_lines(trees[1], release)
             (trees[1] / "commands.json").write_text(json.dumps(commands))
-            two = process([sys.executable, ROOT / "benchmarks/one_process.py", "commands.json"], trees[1])
+            one_process = [sys.executable, ROOT / "benchmarks/one_process.py", "commands.json"]
+            memory = {name: value for name, value in job_environment(ROOT).items() if name.startswith("MALLOC")}
+            two = process(one_process, trees[1], memory)
             other.add(two.wall[0] / options.cores, two.cpu[0] / options.cores, two.peak[0])
             boards |= {(results_of(tree, release) / "leaderboard.json").read_bytes() for tree in trees}
             jobs = len(commands)
