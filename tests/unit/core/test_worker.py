@@ -215,6 +215,8 @@ def test_no_job_sees_what_another_did(programs, holder):
 def test_jobs_are_forks_of_one_process(programs, holder):
     ours = {worker_of(programs, holder.socket) for _ in range(2)}
     assert len(ours) == 1
+    # In a session of its own, where no key of the terminal reaches it.
+    assert os.getsid(min(ours)) == min(ours)
     assert b"emma.worker" in Path(f"/proc/{ours.pop()}/cmdline").read_bytes()
 
 
