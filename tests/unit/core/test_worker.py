@@ -241,7 +241,9 @@ def test_large_requests_arrive(programs, holder):
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_job_ends_with_its_caller(programs, holder, end, tmp_path):
     command = [sys.executable, "-IS", str(programs / "run.py"), "wait", str(tmp_path / "pid")]
-    caller = subprocess.Popen(command, env=environment(holder.socket), stderr=subprocess.DEVNULL)
+    # These tests may themselves have been started to ignore a terminal's keys, as a shell's background jobs are.
+    heeding = ["env", "--default-signal=INT", *command]
+    caller = subprocess.Popen(heeding, env=environment(holder.socket), stderr=subprocess.DEVNULL)
     job = written(tmp_path / "pid")
     caller.send_signal(end)
     caller.wait(10)
