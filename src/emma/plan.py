@@ -44,7 +44,7 @@ def job_environment(root: str | Path) -> dict[str, str]:
     """What every job's environment holds: this project's folder and source, this interpreter, one thread a library.
 
     One thread a job gives the same bytes on any number of cores. The folder is relative to the working directory. The
-    C library keeps 64 MiB that arrays gave back, where it would ask the system for them again at every batch.
+    C library keeps what arrays gave back, where it would ask the system for it again, page by page, at every batch.
 
     Raises:
         InputError: the folder's relative path has white space, which would break the rules' commands.
@@ -53,7 +53,7 @@ def job_environment(root: str | Path) -> dict[str, str]:
     if any(map(str.isspace, home)):
         raise InputError(f"{root}: expected a path without white space from the working directory to EMMA's folder")
     settings = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    settings["MALLOC_TOP_PAD_"] = str(2**26)
+    settings |= {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**28)}
     search = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     return {"EMMA_HOME": home, "PYTHONPATH": str(Path(root) / "src"), "PATH": search, **settings}
 

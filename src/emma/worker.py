@@ -30,6 +30,7 @@ import sys
 import tempfile
 import threading
 import traceback
+import weakref
 from pathlib import Path
 
 from emma.tables import without_pandas
@@ -139,6 +140,8 @@ class _Job(socketserver.BaseRequestHandler):
         os.environ.clear()
         os.environ.update(asked["environment"])
         sys.argv = [str(self.server.programs / f"{asked['program']}.py"), *asked["options"]]
+        # What the worker's libraries undo at an end (torch its operators, in 30 ms) is not for a job to undo.
+        weakref.finalize._registry.clear()
         status = _status_of(sys.argv[0])
         # As at an interpreter's end, and as multiprocessing ends its forks.
         threading._shutdown()
