@@ -22,7 +22,7 @@ from emma.tables import (
     matrix_to_lists,
     metadata_of,
     open_parquet,
-    read_in_parts,
+    row_groups,
     rows_of,
     unique_ids,
     write_table,
@@ -163,21 +163,20 @@ class Embeddings:
         """
         with open_parquet(path) as file:
             check_schema(path, file.schema_arrow, EMBEDDING_SCHEMA)
-            metadata = metadata_of(file.schema_arrow)
+            metadata = metadata_of(file.schema_arrow.empty_table())
             try:
                 width, provenance = int(metadata["embedding_dim"]), json.loads(metadata["model_provenance"])
             except (KeyError, ValueError):
                 raise InputError(f"{path}: expected the schema metadata embedding_dim and model_provenance") from None
-            ids = pa.chunked_array(
-                [chunk for part in read_in_parts(path, file, "scene_id") for chunk in part.chunks], pa.string()
-            )
+            parts = row_groups(path, file, ["scene_id"])
+            ids = pa.chunked_array([chunk for part in parts for chunk in part["scene_id"].chunks], pa.string())
             if ids.null_count:
                 raise InputError(f"{path}: scene_id: null, expected a value in every row")
             unique_ids(path, ids)
             kept = np.ones(len(ids), bool) if only is None else np.asarray(pc.is_in(ids, value_set=only))
             values, row, place = np.empty((0, max(width, 0)), np.float32), 0, 0
-            for part in read_in_parts(path, file, "embedding"):
-                matrix = lists_to_matrix(part, width, path)
+            for part in row_groups(path, file, ["embedding"]):
+                matrix = lists_to_matrix(part["embedding"], width, path)
                 if not np.isfinite(matrix).all():
                     raise InputError(f"{path}: embedding: NaN or infinity, expected finite values")
                 if not row:

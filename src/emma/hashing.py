@@ -131,8 +131,10 @@ def table_hash(table: pa.Table, key: str = "scene_id") -> str:
             block = np.empty((min(step, rows), width), matrix.dtype)
             for start in range(0, rows, step):
                 picked = order[start : start + step]
+                values = block[: len(picked)]
                 # An order is in range: clipping spares numpy a copy of the block.
-                _absorb_own(digest, np.take(matrix, picked, axis=0, out=block[: len(picked)], mode="clip").reshape(-1))
+                np.take(matrix, picked, axis=0, out=values, mode="clip")
+                _absorb_values(digest, values.reshape(-1), scratch=values.reshape(-1))
             continue
         for part in _column_parts(array.take(pa.array(order))):
             _absorb(digest, part)
@@ -199,13 +201,13 @@ def _absorb(digest: hashlib._Hash, part: np.ndarray | bytes) -> None:
         return
     digest.update(part.nbytes.to_bytes(8, "little"))
     for start in range(0, len(part), _BLOCK):
-        _absorb_own(digest, part[start : start + _BLOCK].copy())
+        _absorb_values(digest, part[start : start + _BLOCK])
 
 
-def _absorb_own(digest: hashlib._Hash, values: np.ndarray) -> None:
-    """Hash little-endian values of an array that nobody else needs; one zero and one NaN stand for all."""
+def _absorb_values(digest: hashlib._Hash, values: np.ndarray, scratch: np.ndarray | None = None) -> None:
+    """Hash little-endian values; one zero and one NaN stand for all, written to ``scratch`` if that is given."""
     if values.dtype.kind == "f":
-        values += values.dtype.type(0)
+        values = np.add(values, values.dtype.type(0), out=scratch)
         # The least value is NaN where any is.
         if values.size and np.isnan(values.min()):
             values[np.isnan(values)] = np.nan

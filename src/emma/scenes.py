@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from emma.files import InputError, atomic
 from emma.hashing import canonical_records, content_hash, sha256
-from emma.tables import check_schema, check_values, open_parquet, read_table, unique_ids
+from emma.tables import check_schema, check_values, open_parquet, read_table, row_groups, unique_ids
 
 _TEXT, _NUMBER = pa.string(), pa.float64()
 
@@ -179,11 +179,7 @@ def iterate_scenes(path: str | Path, *, verify: bool = True) -> Iterator[tuple[p
         check_schema(path, file.schema_arrow, scene_schema(*shape))
         if not file.metadata.num_rows:
             raise InputError(f"{path}: expected at least one scene")
-        for group in range(file.num_row_groups):
-            try:
-                rows = file.read_row_group(group, use_threads=False)
-            except (pa.ArrowException, OSError) as error:
-                raise InputError(f"{path}: expected a complete Parquet file ({error})") from None
+        for rows in row_groups(path, file):
             check_values(path, rows, scene_schema(*shape))
             flat = rows["iq"].combine_chunks()
             flat = flat.chunk(0) if isinstance(flat, pa.ChunkedArray) else flat

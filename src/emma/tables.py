@@ -70,14 +70,15 @@ def read_table(path: str | Path, schema: pa.Schema) -> pa.Table:
     return table.select(schema.names).replace_schema_metadata(table.schema.metadata)
 
 
-def read_in_parts(path: str | Path, file: pq.ParquetFile, column: str) -> Iterator[pa.ChunkedArray]:
-    """One column of an open file, a row group at a time; InputError where the file is broken."""
+def row_groups(path: str | Path, file: pq.ParquetFile, columns: list[str] | None = None) -> Iterator[pa.Table]:
+    """An open file's rows, or some columns of them, a row group at a time; InputError where the file is broken."""
     # Not iter_batches, which holds the bytes of every group that it has passed.
-    try:
-        for group in range(file.num_row_groups):
-            yield file.read_row_group(group, columns=[column], use_threads=False)[column]
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: expected a complete Parquet file ({error})") from None
+    for group in range(file.num_row_groups):
+        try:
+            rows = file.read_row_group(group, columns=columns, use_threads=False)
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"{path}: expected a complete Parquet file ({error})") from None
+        yield rows
 
 
 def check_values(path: str | Path, table: pa.Table, schema: pa.Schema) -> None:
@@ -167,10 +168,9 @@ def write_table(path: str | Path, table: pa.Table, metadata: Mapping[str, str] |
         pq.write_table(table, temporary, compression="zstd")
 
 
-def metadata_of(table: pa.Table | pa.Schema) -> dict[str, str]:
-    """The schema metadata of a table, or of a schema, as text."""
-    schema = table.schema if isinstance(table, pa.Table) else table
-    return {key.decode(): value.decode() for key, value in (schema.metadata or {}).items()}
+def metadata_of(table: pa.Table) -> dict[str, str]:
+    """The schema metadata of a table as text."""
+    return {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
 
 
 def unique_ids(path: str | Path, ids: pa.ChunkedArray) -> None:

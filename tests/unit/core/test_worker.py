@@ -55,9 +55,7 @@ PROGRAMS = {
     """,
     "who": """
         import os
-        MADE_BY = os.getpid()
         if __name__ == "__main__":
-            import decimal
             print(os.getppid())
     """,
     "wait": """
@@ -139,6 +137,12 @@ def run(folder: Path, socket: str | None, *words: str, stdin: str = "", **more: 
     )
 
 
+def start(folder: Path, socket: str, *words: str, through: tuple[str, ...] = ()) -> subprocess.Popen:
+    """A job's caller, which runs on."""
+    command = [*through, sys.executable, "-IS", str(folder / "run.py"), *words]
+    return subprocess.Popen(command, env=environment(socket), stderr=subprocess.DEVNULL)
+
+
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("programs")
@@ -155,8 +159,8 @@ def holder(programs):
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
     process.socket = process.stdout.readline().strip()
     yield process
-    process.kill()
-    process.communicate()
+    # An orderly end, which clears up after a worker that a test has killed.
+    process.communicate(timeout=20)
 
 
 def gone(pid: int, seconds: float = 10) -> bool:
@@ -248,10 +252,9 @@ def test_large_requests_arrive(programs, holder):
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_job_ends_with_its_caller(programs, holder, end, tmp_path):
-    command = [sys.executable, "-IS", str(programs / "run.py"), "wait", str(tmp_path / "pid")]
     # These tests may themselves have been started to ignore a terminal's keys, as a shell's background jobs are.
-    heeding = ["env", "--default-signal=INT", *command]
-    caller = subprocess.Popen(heeding, env=environment(holder.socket), stderr=subprocess.DEVNULL)
+    heeding = ("env", "--default-signal=INT")
+    caller = start(programs, holder.socket, "wait", str(tmp_path / "pid"), through=heeding)
     job = written(tmp_path / "pid")
     caller.send_signal(end)
     caller.wait(10)
@@ -275,8 +278,7 @@ def test_an_orderly_end_leaves_no_socket(programs, holder):
 
 
 def test_a_job_outlives_a_run_that_is_killed(programs, holder, tmp_path):
-    command = [sys.executable, "-IS", str(programs / "run.py"), "wait", str(tmp_path / "pid")]
-    caller = subprocess.Popen(command, env=environment(holder.socket))
+    caller = start(programs, holder.socket, "wait", str(tmp_path / "pid"))
     job = written(tmp_path / "pid")
     holder.kill()
     holder.wait()
@@ -347,8 +349,7 @@ def test_a_run_without_a_stream_has_a_worker(programs, closed, tmp_path):
 
 
 def test_a_killed_job_is_told_though_its_child_lives(programs, holder, tmp_path):
-    command = [sys.executable, "-IS", str(programs / "run.py"), "brood", str(tmp_path / "pid"), "kill"]
-    caller = subprocess.Popen(command, env=environment(holder.socket), stderr=subprocess.DEVNULL)
+    caller = start(programs, holder.socket, "brood", str(tmp_path / "pid"), "kill")
     child = written(tmp_path / "pid")
     try:
         assert caller.wait(10) == 1
@@ -357,8 +358,7 @@ def test_a_killed_job_is_told_though_its_child_lives(programs, holder, tmp_path)
 
 
 def test_a_jobs_children_end_with_its_caller(programs, holder, tmp_path):
-    command = [sys.executable, "-IS", str(programs / "run.py"), "brood", str(tmp_path / "pid")]
-    caller = subprocess.Popen(command, env=environment(holder.socket))
+    caller = start(programs, holder.socket, "brood", str(tmp_path / "pid"))
     child = written(tmp_path / "pid")
     caller.kill()
     caller.wait()
@@ -374,8 +374,7 @@ def test_an_import_that_exits_leaves_the_worker(programs, holder):
 def test_a_job_that_a_dead_worker_never_read_starts_an_interpreter(programs, holder):
     worker = worker_of(programs, holder.socket)
     os.kill(worker, signal.SIGSTOP)
-    command = [sys.executable, "-IS", str(programs / "run.py"), "end", "77"]
-    caller = subprocess.Popen(command, env=environment(holder.socket))
+    caller = start(programs, holder.socket, "end", "77")
     time.sleep(0.5)
     os.kill(worker, signal.SIGKILL)
     assert caller.wait(10) == 77
@@ -383,8 +382,7 @@ def test_a_job_that_a_dead_worker_never_read_starts_an_interpreter(programs, hol
 
 def test_a_worker_that_is_killed_leaves_its_jobs_and_holds_no_other(programs, holder, tmp_path):
     worker = worker_of(programs, holder.socket)
-    command = [sys.executable, "-IS", str(programs / "run.py"), "wait", str(tmp_path / "pid")]
-    caller = subprocess.Popen(command, env=environment(holder.socket), stderr=subprocess.DEVNULL)
+    caller = start(programs, holder.socket, "wait", str(tmp_path / "pid"))
     job = written(tmp_path / "pid")
     os.kill(worker, signal.SIGKILL)
     try:
