@@ -13,9 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from common import BIN, ROOT, Runs, copy_project, deliver, figure, parser, process, results_of, snakemake
-
-from emma.plan import job_environment
+from common import BIN, ROOT, Runs, copy_project, deliver, figure, job, parser, results_of, snakemake
 
 
 def command_lines(tree: Path, release: str) -> list[list[str]]:
@@ -57,9 +55,7 @@ def main() -> None:
             ours.add(one.wall[0], one.cpu[0], one.peak[0])
             commands = command_lines(trees[1], release)
             (trees[1] / "commands.json").write_text(json.dumps(commands))
-            one_process = [sys.executable, ROOT / "benchmarks/one_process.py", "commands.json"]
-            memory = {name: value for name, value in job_environment(ROOT).items() if name.startswith("MALLOC")}
-            two = process(one_process, trees[1], memory)
+            two = job([sys.executable, ROOT / "benchmarks/one_process.py", "commands.json"], trees[1])
             other.add(two.wall[0] / options.cores, two.cpu[0] / options.cores, two.peak[0])
             boards |= {(results_of(tree, release) / "leaderboard.json").read_bytes() for tree in trees}
             jobs = len(commands)

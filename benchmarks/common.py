@@ -156,6 +156,14 @@ def process(command: Iterable[str | Path], folder: Path, environment: dict[str, 
     return runs
 
 
+def job(command: Iterable[str | Path], folder: Path) -> Runs:
+    """Run one program to its end as the workflow's jobs are, which keep the memory that arrays gave back."""
+    from emma.plan import job_environment
+
+    kept = {name: value for name, value in job_environment(folder).items() if name.startswith("MALLOC")}
+    return process(command, folder, kept)
+
+
 def processes_in_turn(sides: list[Callable[[], Runs]], runs: int, *, warm: bool = True) -> list[Runs]:
     """Run whole processes in turn, A B A B; a first round is not counted."""
     records = [Runs() for _ in sides]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-from common import ROOT, Figure, Runs, deliver, figure, parser, process, processes_in_turn, results_of
+from common import ROOT, Figure, Runs, deliver, figure, job, parser, processes_in_turn, results_of
 from safetensors.numpy import load_file
 
 from emma.embeddings import Embeddings
@@ -56,14 +56,14 @@ def objective(results: Path, model: str, fold: tuple[str, str, str], readout: Pa
     return loss.value_and_gradient(np.vstack([head.tensors["weights"], head.tensors["intercept"]]))[0]
 
 
-def job(tree: Path, results: Path, model: str, fold: tuple[str, str, str], runs: int) -> Figure:
+def fold_figure(tree: Path, results: Path, model: str, fold: tuple[str, str, str], runs: int) -> Figure:
     """Time one fold on both sides."""
     with tempfile.TemporaryDirectory() as folder:
         programs = {"ours": ROOT / "scripts/fit_fold.py", "other": ROOT / "benchmarks/fit_fold_sklearn.py"}
 
         def run(side: str) -> Runs:
             outputs = ("--readout", f"{folder}/{side}/r.safetensors", "--predictions", f"{folder}/{side}/p.parquet")
-            return process(["python", programs[side], *arguments(results, model, fold), *outputs], tree)
+            return job(["python", programs[side], *arguments(results, model, fold), *outputs], tree)
 
         ours, other = processes_in_turn([lambda: run("ours"), lambda: run("other")], runs)
         made = [pq.read_table(f"{folder}/{side}/p.parquet") for side in programs]
@@ -91,7 +91,7 @@ def main() -> None:
     options = parser(__doc__, 5, tree=True).parse_args()
     results = results_of(options.tree, options.release)
     folds = FOLDS[:1] if options.tiny else FOLDS
-    deliver([job(options.tree, results, "ssl_conv", fold, options.runs) for fold in folds], options)
+    deliver([fold_figure(options.tree, results, "ssl_conv", fold, options.runs) for fold in folds], options)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
-from common import ROOT, Runs, deliver, figure, parser, process, processes_in_turn
+from common import ROOT, Runs, deliver, figure, job, parser, process, processes_in_turn
 
 from emma.embeddings import EMBEDDING_SCHEMA
 from emma.files import read_yaml
@@ -87,9 +87,9 @@ sys.exit(status)
 
 
 def peak_of(command: list[str | Path]) -> Runs:
-    """Run a program, as ``process`` does; its own peak."""
+    """Run a program, as ``job`` does; its own peak."""
     with tempfile.NamedTemporaryFile("r") as told:
-        one = process([sys.executable, "-IS", "-c", MEASURE, told.name, *command], ROOT)
+        one = job([sys.executable, "-IS", "-c", MEASURE, told.name, *command], ROOT)
         return Runs(one.wall, one.cpu, [int(told.read()) / 1024])
 
 

@@ -2,7 +2,7 @@
 
 import shutil
 
-from common import deliver, figure, parser, process, processes_in_turn, results_of, snakemake
+from common import deliver, figure, job, parser, processes_in_turn, results_of, snakemake
 
 from emma.files import read_yaml
 
@@ -42,7 +42,7 @@ def main() -> None:
         for task in tasks:
             scenes = [results / "scenes" / task / f"{split}.parquet" for split in ("TRAIN", "DEV")]
             command = ["python", "scripts/embed.py", "--model-config", config, "--scenes", *scenes]
-            one = process([*command, "--out", tree / f"bench_{task}.parquet"], tree)
+            one = job([*command, "--out", tree / f"bench_{task}.parquet"], tree)
             (tree / f"bench_{task}.parquet").unlink()
             if total is None:
                 total = one
