@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from common import BIN, ROOT, Runs, copy_project, deliver, figure, job, parser, results_of, snakemake
+from measuring import BIN, ROOT, Runs, copy_project, deliver, figure, job, parser, results_of, snakemake
 
 
 def command_lines(tree: Path, release: str) -> list[list[str]]:

@@ -3,7 +3,7 @@
 import re
 import subprocess
 
-from common import BIN, Runs, deliver, figure, parser, process, processes_in_turn
+from measuring import BIN, Runs, deliver, figure, parser, process, processes_in_turn
 
 CONFIG = """name: {name}
 factory: emma.backbones.conv:random_conv

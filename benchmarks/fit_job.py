@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-from common import ROOT, Figure, Runs, deliver, figure, job, parser, processes_in_turn, results_of
 from safetensors.numpy import load_file
 
-from emma.embeddings import Embeddings
-from emma.logistic import CrossEntropy
+from measuring import ROOT, Figure, Runs, deliver, figure, job, parser, processes_in_turn, results_of
+from emma.data.embeddings import Embeddings
+from emma.data.release import load_manifest
 from emma.readouts import load_readout
-from emma.release import load_manifest
+from emma.readouts.cross_entropy import CrossEntropy
 
 #: Task, protocol, held-out value: one a kind of readout.
 FOLDS = (

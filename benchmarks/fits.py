@@ -8,14 +8,14 @@ import time
 import warnings
 
 import numpy as np
-from common import Figure, deliver, figure, in_turn, parser
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from emma.logistic import CrossEntropy
+from measuring import Figure, deliver, figure, in_turn, parser
 from emma.readouts import Discriminant, Logistic, RidgeAngle
+from emma.readouts.cross_entropy import CrossEntropy
 from emma.tasks import ReadoutSpec
 
 STRENGTH, SHARE = 1e-3, 0.1

@@ -4,12 +4,12 @@ import hashlib
 
 import numpy as np
 import pyarrow as pa
-from common import Figure, deliver, figure, in_turn, parser
 
-from emma.embeddings import EMBEDDING_SCHEMA
-from emma.hashing import sha256, table_hash
-from emma.scenes import METADATA_SCHEMA, identify_all
-from emma.tables import matrix_to_lists
+from measuring import Figure, deliver, figure, in_turn, parser
+from common.hashing import sha256, table_hash
+from emma.data.embeddings import EMBEDDING_SCHEMA
+from emma.data.scenes import METADATA_SCHEMA, identify_all
+from emma.data.tables import matrix_to_lists
 
 
 def embeddings(rows: int, width: int, runs: int) -> Figure:

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
-from common import ROOT, Runs, deliver, figure, job, parser, process, processes_in_turn
 
-from emma.embeddings import EMBEDDING_SCHEMA
-from emma.files import read_yaml
-from emma.scenes import METADATA_SCHEMA, write_scenes
-from emma.tables import matrix_to_lists
+from measuring import ROOT, Runs, deliver, figure, job, parser, process, processes_in_turn
+from common.files import read_yaml
+from emma.data.embeddings import EMBEDDING_SCHEMA
+from emma.data.scenes import METADATA_SCHEMA, write_scenes
+from emma.data.tables import matrix_to_lists
 
 TASK, WIDTH = "E-LOC-LOS", 256
 ENVIRONMENTS, BANDS, LABELS = ("E_URBAN", "E_RURAL"), ("2.4GHz", "5.8GHz"), ("NLOS", "LOS")

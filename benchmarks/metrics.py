@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from emma.evaluation.statistics import bootstrap_interval
 from emma.metrics import METRICS
-from emma.statistics import bootstrap_interval
 
 WORDS = ["a", "at", "in", "the", "weak", "wide", "near", "far", "tone", "signal", "drone", "phone", "tower", "mast"]
 WORDS += ["band", "noise", "qpsk", "bpsk", "strong", "narrow"]

@@ -2,9 +2,8 @@
 
 import shutil
 
-from common import deliver, figure, job, parser, processes_in_turn, results_of, snakemake
-
-from emma.files import read_yaml
+from measuring import deliver, figure, job, parser, processes_in_turn, results_of, snakemake
+from common.files import read_yaml
 
 NAME = "bench_conv"
 CONFIG = f"""name: {NAME}

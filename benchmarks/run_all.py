@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from common import ROOT, Figure, Report, machine, versions
+from measuring import ROOT, Figure, Report, machine, versions
 
 #: Programs in order, those after ``cold_run`` that need its tree, and their limits in seconds.
 ROWS = {

@@ -9,12 +9,12 @@ Sionna's side applies one path of delay zero there.
 
 import numpy as np
 import torch
-from common import ROOT, Figure, deliver, figure, in_turn, parser
 from sionna.phy.channel import ApplyTimeChannel, cir_to_time_channel
 
 import rfgen.scenes
-from emma.files import parse
-from emma.release import load_release_config
+from measuring import ROOT, Figure, deliver, figure, in_turn, parser
+from common.files import parse
+from emma.data.release import load_release_config
 from rfgen.channels import split_table
 from rfgen.recipe import Recipe
 from rfgen.scenes import drone, fingerprint, localisation

@@ -2,7 +2,7 @@
 
 import json
 
-from common import deliver, figure, parser, processes_in_turn, results_of, snakemake
+from measuring import deliver, figure, parser, processes_in_turn, results_of, snakemake
 
 
 def main() -> None:

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from emma.archive import build
-from emma.files import OneLineParser, run_script
-from emma.tables import without_pandas
-from emma.verify import Results
+from common.errors import OneLineParser, run_script
+from emma.audit.archive import build
+from emma.audit.verify import Results
+from emma.data.tables import without_pandas
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
-from emma.board import Board, RunRecord
-from emma.files import InputError, OneLineParser, parse, read_json, run_script, write_json, write_text
-from emma.leaderboard import board_csv, build_board, check_provenance
-from emma.release import load_manifest
-from emma.scoring import primary_replicates
-from emma.sim_to_real import read_gaps
-from emma.tables import without_pandas
+from common.errors import InputError, OneLineParser, run_script
+from common.files import parse, read_json, write_json, write_text
+from emma.captures.sim_to_real import read_gaps
+from emma.data.release import load_manifest
+from emma.data.tables import without_pandas
+from emma.evaluation.scoring import primary_replicates
+from emma.results.leaderboard import board_csv, build_board, check_provenance
+from emma.results.records import Board, RunRecord
 
 
 def main() -> None:

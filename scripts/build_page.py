@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
-from emma.board import Board
-from emma.files import OneLineParser, atomic, parse, read_json, run_script, write_text
-from emma.release import load_manifest
+from common.errors import OneLineParser, run_script
+from common.files import atomic, parse, read_json, write_text
+from emma.data.release import load_manifest
 from emma.report.captures import read_report
 from emma.report.page import build_figures, build_page, images
 from emma.report.tables import markdown, tex
+from emma.results.records import Board
 
 
 def main() -> None:

@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
-from emma.board import RunRecord
-from emma.files import OneLineParser, parse, read_json, read_yaml, run_script, write_json, write_text
-from emma.real.settings import CaptureSet
-from emma.release import load_manifest
-from emma.sim_to_real import report_text, sim_to_real_report
-from emma.tables import without_pandas
+from common.errors import OneLineParser, run_script
+from common.files import parse, read_json, read_yaml, write_json, write_text
+from emma.captures.settings import CaptureSet
+from emma.captures.sim_to_real import report_text, sim_to_real_report
+from emma.data.release import load_manifest
+from emma.data.tables import without_pandas
+from emma.results.records import RunRecord
 from emma.tasks import Split
 
 

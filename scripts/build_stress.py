@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from emma.files import OneLineParser, run_script, write_json
-from emma.release import load_manifest
-from emma.runs import stress_report
-from emma.tables import without_pandas
+from common.errors import OneLineParser, run_script
+from common.files import write_json
+from emma.data.release import load_manifest
+from emma.data.tables import without_pandas
+from emma.results.runs import stress_report
 
 
 def main() -> None:

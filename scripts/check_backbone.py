@@ -9,10 +9,10 @@ from pathlib import Path
 from generator import example_scenes
 from threadpoolctl import threadpool_limits
 
+from common.errors import InputError, OneLineParser, run_script
+from emma.audit.checkup import Finding, Sample, Subject, examine, spread_sample
 from emma.backbones.load import ModelConfig, load_backbone, load_model_config
-from emma.checkup import Finding, Sample, Subject, examine, spread_sample
-from emma.files import InputError, OneLineParser, run_script
-from emma.release import (
+from emma.data.release import (
     DEFAULT_RELEASE,
     DataReleaseManifest,
     ReleaseConfig,
@@ -20,7 +20,7 @@ from emma.release import (
     load_release_config,
     results_folder,
 )
-from emma.tables import without_pandas
+from emma.data.tables import without_pandas
 from emma.tasks import TaskID
 
 ROOT = Path(__file__).resolve().parent.parent

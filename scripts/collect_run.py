@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+from common.errors import OneLineParser, natural, run_script
+from common.files import write_json
 from emma.backbones.load import load_model_config
-from emma.files import OneLineParser, natural, run_script, write_json
-from emma.release import load_manifest
-from emma.runs import collect_run
-from emma.tables import without_pandas
+from emma.data.release import load_manifest
+from emma.data.tables import without_pandas
+from emma.results.runs import collect_run
 from emma.tasks import Split
 
 

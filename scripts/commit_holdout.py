@@ -11,10 +11,10 @@ from pathlib import Path
 import yaml
 from generator import holdout_splits
 
-from emma.files import InputError, OneLineParser, run_script
-from emma.hashing import sha256
-from emma.release import HoldoutCommitment, load_release_config
-from emma.tables import without_pandas
+from common.errors import InputError, OneLineParser, run_script
+from common.hashing import sha256
+from emma.data.release import HoldoutCommitment, load_release_config
+from emma.data.tables import without_pandas
 
 _SEED_BYTES = 32
 

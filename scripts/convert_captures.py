@@ -3,10 +3,11 @@
 import json
 from pathlib import Path
 
-from emma.files import InputError, OneLineParser, parse, run_script
-from emma.real.adapters import adapter
-from emma.real.settings import CaptureEntry, load_capture_set
-from emma.tables import without_pandas
+from common.errors import InputError, OneLineParser, run_script
+from common.files import parse
+from emma.captures.adapters import adapter
+from emma.captures.settings import CaptureEntry, load_capture_set
+from emma.data.tables import without_pandas
 
 
 def main() -> None:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
+from common.errors import OneLineParser, run_script
+from emma.backbones.embed import write_embeddings
 from emma.backbones.load import load_backbone, load_model_config
-from emma.embeddings import write_embeddings
-from emma.files import OneLineParser, run_script
-from emma.tables import without_pandas
+from emma.data.tables import without_pandas
 
 
 def main() -> None:

@@ -5,12 +5,12 @@ from pathlib import Path
 import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
-from emma.embeddings import Embeddings
-from emma.files import OneLineParser, run_script
-from emma.folds import fit_fold, write_fitted
-from emma.protocols import protocol_named, read_fold
-from emma.release import load_manifest, read_assigned
-from emma.tables import without_pandas
+from common.errors import OneLineParser, run_script
+from emma.data.embeddings import Embeddings
+from emma.data.protocols import protocol_named, read_fold
+from emma.data.release import load_manifest, read_assigned
+from emma.data.tables import without_pandas
+from emma.evaluation.fitting import fit_fold, write_fitted
 from emma.tasks import Split, TaskID
 
 

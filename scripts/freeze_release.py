@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import rfgen
-from emma.files import InputError, OneLineParser, run_script, write_json
-from emma.release import freeze, load_release_config, manifest_record
-from emma.tables import without_pandas
+from common.errors import InputError, OneLineParser, run_script
+from common.files import write_json
+from emma.data.release import freeze, load_release_config, manifest_record
+from emma.data.tables import without_pandas
 from emma.tasks import Split, TaskID
 
 

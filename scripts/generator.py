@@ -7,16 +7,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from emma.files import InputError, parse
-from emma.hashing import table_hash
-from emma.release import DataReleaseManifest, ReleaseConfig, SplitRecord
-from emma.scenes import read_index, write_scenes
+from common.errors import InputError
+from common.files import parse
+from common.hashing import table_hash
+from common.streams import complex_normal, stream
+from emma.audit.verify import Results
+from emma.audit.verify.deep import Chunk
+from emma.data.release import DataReleaseManifest, ReleaseConfig, SplitRecord
+from emma.data.scenes import read_index, write_scenes
 from emma.tasks import Split, TaskID
-from emma.verify import Results
-from emma.verify.deep import Chunk
 from rfgen.recipe import WITH_LINKS, Recipe
 from rfgen.scenes import chunk_keys, generate
-from rfgen.streams import complex_normal, stream
 
 
 def holdout_splits(release: ReleaseConfig | DataReleaseManifest, source: Path, seed: str) -> Iterator[tuple]:

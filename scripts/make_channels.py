@@ -3,9 +3,10 @@
 import logging
 from pathlib import Path
 
-from emma.files import InputError, OneLineParser, parse, run_script
-from emma.release import load_release_config, split_seed
-from emma.tables import write_table
+from common.errors import InputError, OneLineParser, run_script
+from common.files import parse
+from emma.data.release import load_release_config, split_seed
+from emma.data.tables import write_table
 from rfgen.recipe import SPLITS, Recipe
 
 

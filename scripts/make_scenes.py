@@ -3,10 +3,11 @@
 import logging
 from pathlib import Path
 
-from emma.files import InputError, OneLineParser, parse, run_script
-from emma.release import load_release_config, split_seed
-from emma.scenes import write_scenes
-from emma.tables import open_parquet, without_pandas
+from common.errors import InputError, OneLineParser, run_script
+from common.files import parse
+from emma.data.release import load_release_config, split_seed
+from emma.data.scenes import write_scenes
+from emma.data.tables import open_parquet, without_pandas
 from rfgen.recipe import SPLITS, Recipe
 from rfgen.scenes import generate
 

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from emma.files import InputError, OneLineParser, natural, run_script
-from emma.protocols import place_of, protocol_named, write_side
-from emma.release import load_manifest, read_assigned
-from emma.tables import without_pandas
+from common.errors import InputError, OneLineParser, natural, run_script
+from emma.data.protocols import place_of, protocol_named, write_side
+from emma.data.release import load_manifest, read_assigned
+from emma.data.tables import without_pandas
 from emma.tasks import Split, TaskID
 
 

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from emma.files import InputError, OneLineParser, parse, read_yaml, run_script
-from emma.real.settings import CaptureSet
-from emma.release import load_release_config
+from common.errors import InputError, OneLineParser, run_script
+from common.files import parse, read_yaml
+from emma.captures.settings import CaptureSet
+from emma.data.release import load_release_config
 from rfgen.captures.surrogate import Surrogate, recordings, write
 from rfgen.recipe import Recipe
 

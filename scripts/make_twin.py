@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-from emma.files import OneLineParser, parse, read_yaml, run_script
-from emma.real.settings import CaptureSet
-from emma.release import load_release_config
-from emma.scenes import write_scenes
-from emma.tables import without_pandas
+from common.errors import OneLineParser, run_script
+from common.files import parse, read_yaml
+from emma.captures.settings import CaptureSet
+from emma.data.release import load_release_config
+from emma.data.scenes import write_scenes
+from emma.data.tables import without_pandas
 from rfgen.captures.twins import TWIN_SPLITS, TwinRecipe, generate
 
 

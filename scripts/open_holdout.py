@@ -9,9 +9,9 @@ from pathlib import Path
 
 from generator import holdout_splits
 
-from emma.files import OneLineParser, run_script
-from emma.release import holdout_seed, load_manifest
-from emma.tables import without_pandas
+from common.errors import OneLineParser, run_script
+from emma.data.release import holdout_seed, load_manifest
+from emma.data.tables import without_pandas
 
 
 def main() -> None:

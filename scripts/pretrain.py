@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save
 
+from common.errors import InputError, OneLineParser, natural, run_script
+from common.files import atomic
 from emma.backbones.load import load_function, load_model_config
-from emma.files import InputError, OneLineParser, atomic, natural, run_script
-from emma.scenes import iterate_scenes
-from emma.tables import without_pandas
+from emma.data.scenes import iterate_scenes
+from emma.data.tables import without_pandas
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """Run a program of this folder, in the run's warm worker where there is one, else in an interpreter of its own.
 
 ``python -IS scripts/run.py PROGRAM OPTIONS`` ends with the status of ``python scripts/PROGRAM.py OPTIONS``. It imports
-little and needs no installed package, since it is the start of every job; see ``emma.worker``.
+little and needs no installed package, since it is the start of every job; see ``workflow_support.worker``.
 """
 
 import json

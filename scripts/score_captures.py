@@ -4,13 +4,14 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from emma.embeddings import Embeddings
-from emma.files import OneLineParser, parse, read_json, read_yaml, run_script, write_json
-from emma.hashing import table_hash
-from emma.real.settings import CaptureSet
-from emma.release import DataReleaseManifest, load_manifest
-from emma.sim_to_real import capture_record, capture_spec, read_sides, score_capture
-from emma.tables import without_pandas, write_table
+from common.errors import OneLineParser, run_script
+from common.files import parse, read_json, read_yaml, write_json
+from common.hashing import table_hash
+from emma.captures.settings import CaptureSet
+from emma.captures.sim_to_real import capture_record, capture_spec, read_sides, score_capture
+from emma.data.embeddings import Embeddings
+from emma.data.release import DataReleaseManifest, load_manifest
+from emma.data.tables import without_pandas, write_table
 from emma.tasks import Split
 
 

@@ -5,12 +5,13 @@ import json
 import sys
 from pathlib import Path
 
-from emma.files import InputError, OneLineParser, natural, run_script, write_json
-from emma.protocols import board_protocols
-from emma.release import load_manifest, read_assigned
-from emma.scoring import write_replicates
-from emma.submission import Bundle, Expected, score, validate
-from emma.tables import without_pandas, write_table
+from common.errors import InputError, OneLineParser, natural, run_script
+from common.files import write_json
+from emma.audit.submissions import Bundle, Expected, score, validate
+from emma.data.protocols import board_protocols
+from emma.data.release import load_manifest, read_assigned
+from emma.data.tables import without_pandas, write_table
+from emma.evaluation.scoring import write_replicates
 from emma.tasks import Split
 
 

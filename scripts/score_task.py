@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
-from emma.files import InputError, OneLineParser, natural, run_script, write_json
-from emma.folds import check_complete, read_fitted
-from emma.protocols import InDistribution, place_of
-from emma.release import load_manifest
-from emma.scoring import fold_metrics, score_task, write_replicates
-from emma.tables import without_pandas
+from common.errors import InputError, OneLineParser, natural, run_script
+from common.files import write_json
+from emma.data.protocols import InDistribution, place_of
+from emma.data.release import load_manifest
+from emma.data.tables import without_pandas
+from emma.evaluation.fitting import check_complete, read_fitted
+from emma.evaluation.scoring import fold_metrics, score_task, write_replicates
 from emma.tasks import TaskID
 
 

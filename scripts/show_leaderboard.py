@@ -3,9 +3,10 @@
 import sys
 from pathlib import Path
 
-from emma.board import Board
-from emma.files import OneLineParser, parse, read_json, run_script
-from emma.leaderboard import board_text
+from common.errors import OneLineParser, run_script
+from common.files import parse, read_json
+from emma.results.leaderboard import board_text
+from emma.results.records import Board
 
 
 def main() -> None:

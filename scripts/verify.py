@@ -8,9 +8,9 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from emma.files import InputError, OneLineParser, run_script
-from emma.tables import without_pandas
-from emma.verify import CHECKS, Check, Outcome, Results, verify
+from common.errors import InputError, OneLineParser, run_script
+from emma.audit.verify import CHECKS, Check, Outcome, Results, verify
+from emma.data.tables import without_pandas
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -56,7 +56,7 @@ def _finished(arguments: argparse.Namespace) -> Results:
 
 def _archive(arguments: argparse.Namespace, tell: Callable[..., None]) -> None:
     """Unpack an archive within bounds, compare its sums, verify its results."""
-    from emma.archive import check_sums, find_results, unpack
+    from emma.audit.archive import check_sums, find_results, unpack
 
     with tempfile.TemporaryDirectory() as name:
         root = Path(name).resolve()
@@ -74,7 +74,7 @@ def _checks(deep: bool) -> list[Check]:
     if deep:
         from generator import sampled_chunks
 
-        from emma.verify.deep import Reembedded, Refitted, Regenerated
+        from emma.audit.verify.deep import Reembedded, Refitted, Regenerated
 
         checks += [Regenerated(sampled_chunks), Reembedded(), Refitted()]
     return checks

@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+from common.errors import OneLineParser, run_script
+from common.files import write_json
+from emma.audit.submissions import SubmissionManifest
 from emma.backbones.load import ModelConfig
-from emma.config import ProjectConfig
-from emma.files import OneLineParser, run_script, write_json
-from emma.real.settings import CaptureSet
-from emma.release import ReleaseConfig
-from emma.submission import SubmissionManifest
+from emma.captures.settings import CaptureSet
+from emma.data.release import ReleaseConfig
+from workflow_support.config import ProjectConfig
 
 SCHEMAS = {
     "captures": CaptureSet,

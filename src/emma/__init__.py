@@ -9,7 +9,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "tasks": ("TaskID", "TaskSpec", "OODAxis", "Split"),
-    "protocols": (
+    "data.protocols": (
         "OODProtocol",
         "LeaveOneEnvironmentOut",
         "LeaveOneUnitOut",
@@ -17,13 +17,13 @@ _HOME = {
         "LeaveOneSNRRegimeOut",
         "SplitNotAvailable",
     ),
-    "runner": ("ProtocolRunner", "Evaluator", "EvalRun"),
-    "manifest": ("RunManifest",),
-    "release": ("DataReleaseManifest",),
+    "results.evaluator": ("ProtocolRunner", "Evaluator", "EvalRun"),
+    "results.manifest": ("RunManifest",),
+    "data.release": ("DataReleaseManifest",),
     "metrics": ("Metric", "METRICS"),
-    "aggregate": ("Aggregator", "OODAvg"),
-    "real.gap": ("SimToRealGap",),
-    "real.adapters": ("RealCaptureAdapter",),
+    "results.aggregate": ("Aggregator", "OODAvg"),
+    "captures.gap": ("SimToRealGap",),
+    "captures.adapters": ("RealCaptureAdapter",),
 }
 _MODULE_OF = {name: f"emma.{module}" for module, names in _HOME.items() for name in names}
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from common.streams import Seed, entropy, stream
 from rfgen import laws
 from rfgen.recipe import WITH_LINKS, Environment, Recipe, counts
-from rfgen.streams import Seed, entropy, stream
 
 SCHEMA = pa.schema(
     [

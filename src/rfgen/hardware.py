@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
+from common.streams import stream
 from rfgen.recipe import Drift, ReceiverPopulation, UnitPopulation
-from rfgen.streams import stream
 
 
 @dataclass(frozen=True)

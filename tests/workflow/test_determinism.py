@@ -127,7 +127,7 @@ def test_twenty_killed_runs_resume_to_the_same_bytes(one_core, tmp_path):
 
 def test_locks_of_a_living_run_are_kept(finished, tmp_path):
     """A second run leaves the locks of one that lives, and removes those of one that was killed."""
-    code = "import sys; from emma.files import hold_alone; print(hold_alone(sys.argv[1]), flush=True); input()"
+    code = "import sys; from common.files import hold_alone; print(hold_alone(sys.argv[1]), flush=True); input()"
     command = [finished.python, "-c", code, str(tmp_path / "alive")]
     env = finished.environment() | {"PYTHONPATH": str(finished.folder / "src")}
     options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": env}

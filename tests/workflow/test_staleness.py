@@ -45,7 +45,7 @@ def test_an_edit_of_a_metric_reruns_scores_and_what_follows(project):
 
 def test_an_edit_of_the_readouts_reruns_fits_but_no_embedding(project):
     """An edit of the readouts' code reruns fits and what follows, and embeds nothing again."""
-    with (project.folder / "src/emma/readouts.py").open("a") as file:
+    with (project.folder / "src/emma/readouts/heads.py").open("a") as file:
         file.write("# an edit\n")
     jobs = set(project.jobs())
     assert {"fit_fold", "board"} <= jobs

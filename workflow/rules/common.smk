@@ -1,4 +1,4 @@
-# The plan of the run, and the few names that every rule uses. Logic lives in src/emma/plan.py.
+# The plan of the run, and the few names that every rule uses. Logic lives in src/workflow_support/plan.py.
 import os
 import re
 import sys
@@ -8,10 +8,11 @@ from pathlib import Path
 HOME = Path(workflow.current_basedir).parents[1]
 sys.path.insert(0, f"{HOME}/src")
 
-from emma.files import InputError, hold_alone, parse as validated
-from emma.plan import Plan, job_environment
-from emma.release import check_declared
-from emma.worker import start_worker
+from common.errors import InputError
+from common.files import hold_alone, parse as validated
+from workflow_support.plan import Plan, job_environment
+from emma.data.release import check_declared
+from workflow_support.worker import start_worker
 from rfgen.recipe import Recipe
 
 

@@ -12,10 +12,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from common.errors import InputError
+from common.files import parse, read_yaml
+from common.hashing import content_hash, sha256
 from emma.backbones.base import Backbone
 from emma.backbones.inputs import Contract, as_channels
-from emma.files import InputError, parse, read_yaml
-from emma.hashing import content_hash, sha256
 from emma.tasks import Strict, TaskID
 
 

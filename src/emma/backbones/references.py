@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
-from emma.files import InputError
+from common.errors import InputError
 
 _EMMA = Path(__file__).resolve().parent.parent
 

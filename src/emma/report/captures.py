@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from emma.board import Board, Interval, SimToReal, TaskGap
-from emma.files import InputError, parse, read_json
+from common.errors import InputError
+from common.files import parse, read_json
 from emma.report.data import digits_of, number
+from emma.results.records import Board, Interval, SimToReal, TaskGap
 
 #: What a set is called, wherever it is shown.
 KINDS = {"real": "real captures", "surrogate": "surrogate (not real captures)"}

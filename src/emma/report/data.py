@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from emma.aggregate import normalise
-from emma.board import Board, Row
-from emma.files import InputError
-from emma.release import DataReleaseManifest
+from common.errors import InputError
+from emma.data.release import DataReleaseManifest
+from emma.results.aggregate import normalise
+from emma.results.records import Board, Row
 from emma.tasks import TaskID
 
 #: Arrows of the field: which way is better.

@@ -11,8 +11,7 @@ import jinja2
 import vl_convert
 from markupsafe import Markup
 
-from emma.board import Board
-from emma.release import DataReleaseManifest
+from emma.data.release import DataReleaseManifest
 from emma.report import figures, template
 from emma.report.captures import GapReport, caveats, gap_rows, mean_gaps, set_rows, without_gap
 from emma.report.data import (
@@ -28,6 +27,7 @@ from emma.report.data import (
     tasks_of,
     values,
 )
+from emma.results.records import Board
 
 #: Pixels a unit of the PNG files, for print.
 _SCALE = 3.0

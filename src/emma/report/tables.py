@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from emma.board import Board, Row
 from emma.report.data import ARROW, REFERENCE_NOTE, digits_of, number, tasks_of
+from emma.results.records import Board, Row
 
 _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "\\": "\\textbackslash{}",

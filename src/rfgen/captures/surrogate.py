@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field, model_validator
 
+from common.streams import Seed, complex_normal, stream
 from rfgen.captures.multipath import Multipath, draw
 from rfgen.fields import Count, Model, Positive, Range, Share
 from rfgen.hardware import imbalance
@@ -17,7 +18,6 @@ from rfgen.propagation import through
 from rfgen.recipe import LOCALISATION, Recipe
 from rfgen.scenes import drone, localisation, modulation
 from rfgen.scenes.common import noisy, shifted
-from rfgen.streams import Seed, complex_normal, stream
 
 HARDWARE = "rfgen surrogate receiver"
 

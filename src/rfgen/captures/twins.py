@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from common.streams import Seed, complex_normal, stream
 from rfgen import arrays
 from rfgen.captures.multipath import Multipath, draw
 from rfgen.fields import Count, Model, NonNegative, Offsets, Positive, Range, Share
 from rfgen.scenes.common import COLUMNS, Chunk, noisy, shifted
-from rfgen.streams import Seed, complex_normal, stream
 from rfgen.waveforms.angular import frequency_modulated
 
 TWIN_SPLITS = ("TRAIN", "DEV")

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from common.streams import Seed
 from rfgen.propagation import links_from_table
 from rfgen.recipe import LOCALISATION, WITH_LINKS, Recipe, counts
 from rfgen.scenes import drone, fingerprint, localisation, modulation
 from rfgen.scenes.common import Chunk
-from rfgen.streams import Seed
 
 __all__ = ["Chunk", "chunk_keys", "class_names", "generate"]
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from common.streams import complex_normal
 from rfgen.recipe import Recipe
-from rfgen.streams import complex_normal
 
 COLUMNS = (
     "task",

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from common.streams import Seed, stream
 from rfgen.propagation import Links, path_gains, through
 from rfgen.recipe import Drone, Recipe
 from rfgen.scenes.common import Chunk, levelled, metadata, noisy, shifted, snr_range
-from rfgen.streams import Seed, stream
 from rfgen.waveforms.emitters import FAMILIES
 
 # Samples made on either side of the window, so that neither echoes nor resampling end inside it.

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from common.streams import Seed, complex_normal, stream
 from rfgen import hardware
 from rfgen.propagation import frequency_response
 from rfgen.recipe import SPLITS, Fingerprint, Recipe, SessionChannel
 from rfgen.scenes.common import Chunk, levelled, metadata, noisy, snr_range
-from rfgen.streams import Seed, complex_normal, stream
 from rfgen.waveforms import ofdm
 
 TASK = "E-ID-FP"

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from common.streams import Seed, stream
 from rfgen import arrays
 from rfgen.propagation import Links, path_gains, through
 from rfgen.recipe import Array, Recipe
 from rfgen.scenes.common import Chunk, levelled, metadata, noisy, shifted, snr_range
-from rfgen.streams import Seed, stream
 from rfgen.waveforms import ofdm
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from common.streams import Seed, stream
 from rfgen.recipe import Modulation, Recipe
 from rfgen.scenes.common import Chunk, levelled, metadata, noisy, shifted
-from rfgen.streams import Seed, stream
 from rfgen.waveforms import angular, linear
 
 TASK = "E-ID-AMC"

@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from emma.files import run_script, write_text
-from emma.tables import write_table
+from common.errors import run_script
+from common.files import write_text
+from emma.data.tables import write_table
 
 
 @pytest.fixture

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from emma.config import check_config
-from emma.files import InputError, read_yaml, run_script
-from emma.release import SplitRecord
-from emma.verify import Results
+from common.errors import InputError, run_script
+from common.files import read_yaml
+from emma.audit.verify import Results
+from emma.data.release import SplitRecord
+from workflow_support.config import check_config
 
 ROOT = Path(__file__).resolve().parents[3]
 RUN = {"release": "tiny", "seed": 0, "eval_split": "DEV", "models": ["prior"]}

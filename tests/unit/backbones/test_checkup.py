@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from common.errors import InputError
+from emma.audit.checkup import CHECKS, Sample, Subject, examine, spread_sample
+from emma.audit.checkup.watch import watched
 from emma.backbones.load import ModelConfig
-from emma.checkup import CHECKS, Sample, Subject, examine, spread_sample
-from emma.checkup.watch import watched
-from emma.files import InputError
-from emma.release import load_release_config
-from emma.scenes import METADATA_SCHEMA, write_scenes
+from emma.data.release import load_release_config
+from emma.data.scenes import METADATA_SCHEMA, write_scenes
 from emma.tasks import TaskID
 
 ROOT = Path(__file__).parents[3]

@@ -5,9 +5,9 @@ import pyarrow as pa
 import pytest
 from scipy.signal import resample_poly
 
+from common.errors import InputError
+from emma.backbones.embed import embed_batch
 from emma.backbones.inputs import Contract, lay_out, normalise, pool, prepare
-from emma.embeddings import embed_batch
-from emma.files import InputError
 
 RATE = 2e7
 

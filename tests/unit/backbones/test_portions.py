@@ -26,7 +26,7 @@ def test_portions_give_the_bytes_of_the_whole_batch(monkeypatch, scenes):
 
 def test_arrow_does_not_load_pandas_once_it_is_told():
     program = (
-        "import sys, numpy, pyarrow as pa, pyarrow.compute as pc; from emma.tables import without_pandas;"
+        "import sys, numpy, pyarrow as pa, pyarrow.compute as pc; from emma.data.tables import without_pandas;"
         "without_pandas(); pc.greater(pa.array(numpy.ones(2)), 1); assert 'pandas' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

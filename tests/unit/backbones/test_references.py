@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from common.errors import InputError
 from emma.backbones.references import check_reference
-from emma.files import InputError
 
 ROOT = Path(__file__).parents[3]
 
 REFUSED = {
     "nowhere.net:build": "there is no module nowhere, expected an installed one or one in the project's folder",
     "emma.backbones.nothing:build": "there is no module emma.backbones.nothing,",
-    "emma.files.more:build": "there is no module emma.files.more,",
+    "common.files.more:build": "there is no module common.files.more,",
     "emma.backbones.dsp:biuld": r"there is no biuld in .*/emma/backbones/dsp\.py, expected a function of that name",
     "emma..backbones:build": r"there is no module 'emma\.\.backbones'",
     "torch.nothing.net:build": r"there is no module torch\.nothing,",

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
-import common  # noqa: E402
+import measuring  # noqa: E402
 import run_all  # noqa: E402
 
 #: Those that need neither Snakemake nor Sionna take seconds; the others run by `make bench`.
@@ -50,14 +50,14 @@ def test_a_row_that_fails_is_told_and_the_others_stay(tmp_path, monkeypatch):
     def run(row, options, limit):
         if row == "hashing":
             return [], "ValueError: a fault"
-        runs = common.Runs([1.0, 3.0], [1.0, 1.0])
-        return [common.figure(row, "a figure", "2 s", ours=runs, target=2.0, sense="at most")], None
+        runs = measuring.Runs([1.0, 3.0], [1.0, 1.0])
+        return [measuring.figure(row, "a figure", "2 s", ours=runs, target=2.0, sense="at most")], None
 
     monkeypatch.setattr(run_all, "run", run)
     out = tmp_path / "benchmarks.json"
     monkeypatch.setattr(sys, "argv", ["run_all.py", "--only", "hashing", "fits", "dry_run", "--out", str(out)])
     run_all.main()
-    report = common.Report.model_validate_json(out.read_text())
+    report = measuring.Report.model_validate_json(out.read_text())
     assert [each.row for each in report.figures] == ["fits"]
     assert report.figures[0].value == 2.0
     assert report.figures[0].reached
@@ -73,32 +73,32 @@ def test_a_program_that_fails_or_never_ends_has_a_reason():
 
 def test_the_report_refuses_another_form():
     good = {"machine": {}, "versions": {}, "figures": [], "failed": {}}
-    common.Report.model_validate(good)
+    measuring.Report.model_validate(good)
     for bad in (
         good | {"more": 1},
         {key: good[key] for key in ("machine", "versions")},
         good | {"figures": [{"row": "x"}]},
     ):
         with pytest.raises(ValidationError):
-            common.Report.model_validate(bad)
+            measuring.Report.model_validate(bad)
 
 
 def test_the_report_in_results_if_there_is_one():
     path = ROOT / "results/benchmarks.json"
     if not path.exists():
         pytest.skip("no benchmarks were run here")
-    common.Report.model_validate(json.loads(path.read_text()))
+    measuring.Report.model_validate(json.loads(path.read_text()))
 
 
 def test_sides_run_in_turn_and_the_first_pair_does_not_count():
     said = []
-    ours, other = common.in_turn(lambda: said.append("a"), lambda: said.append("b"), 3)
+    ours, other = measuring.in_turn(lambda: said.append("a"), lambda: said.append("b"), 3)
     assert said == ["a", "b"] * 4
     assert len(ours.wall) == len(other.wall) == 3
 
 
 def test_a_process_is_measured_and_its_failure_told(tmp_path):
-    run = common.process([sys.executable, "-c", "x = bytearray(300 << 20)"], tmp_path)
+    run = measuring.process([sys.executable, "-c", "x = bytearray(300 << 20)"], tmp_path)
     assert run.peak[0] > 300
     with pytest.raises(RuntimeError, match="ended with 3: why"):
-        common.process([sys.executable, "-c", "print('why'); raise SystemExit(3)"], tmp_path)
+        measuring.process([sys.executable, "-c", "print('why'); raise SystemExit(3)"], tmp_path)

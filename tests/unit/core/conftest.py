@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from emma.files import write_json
-from emma.release import DataReleaseManifest, freeze, load_release_config, manifest_record, read_assigned
-from emma.scenes import METADATA_SCHEMA, write_scenes
+from common.files import write_json
+from emma.data.release import DataReleaseManifest, freeze, load_release_config, manifest_record, read_assigned
+from emma.data.scenes import METADATA_SCHEMA, write_scenes
 from emma.tasks import Split, TaskID
 
 ROOT = Path(__file__).parents[3]

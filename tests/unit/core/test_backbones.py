@@ -16,8 +16,11 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from safetensors.numpy import save
 
+from common.errors import InputError
+from common.files import parse
 from emma.backbones.base import Backbone, prior
 from emma.backbones.dsp import build
+from emma.backbones.embed import embed_batch
 from emma.backbones.inputs import Contract, as_channels, normalise
 from emma.backbones.load import (
     ModelConfig,
@@ -26,8 +29,6 @@ from emma.backbones.load import (
     load_model_config,
     load_weights,
 )
-from emma.embeddings import embed_batch
-from emma.files import InputError, parse
 
 RNG = np.random.default_rng(0)
 

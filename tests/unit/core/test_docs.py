@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from emma.release import load_release_config
+from emma.data.release import load_release_config
 from emma.tasks import TaskID
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -7,10 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from common.errors import InputError
+from emma.backbones.embed import embed_batch, write_embeddings
 from emma.backbones.inputs import Contract
-from emma.embeddings import EMBEDDING_SCHEMA, Embeddings, embed_batch, write_embeddings
-from emma.files import InputError
-from emma.scenes import iterate_scenes, write_scenes
+from emma.data.embeddings import EMBEDDING_SCHEMA, Embeddings
+from emma.data.scenes import iterate_scenes, write_scenes
 from emma.tasks import TaskID
 
 

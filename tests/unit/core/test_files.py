@@ -7,18 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emma.files import (
-    InputError,
-    OneLineParser,
-    atomic,
-    natural,
-    parse,
-    read_json,
-    read_yaml,
-    run_script,
-    write_json,
-    write_text,
-)
+from common.errors import InputError, OneLineParser, natural, run_script
+from common.files import atomic, parse, read_json, read_yaml, write_json, write_text
 from emma.tasks import Strict
 
 BAD_JSON = {

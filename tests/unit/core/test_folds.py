@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from common.errors import InputError
+from common.hashing import table_hash
+from emma.backbones.embed import write_embeddings
 from emma.backbones.inputs import Contract
-from emma.embeddings import Embeddings, write_embeddings
-from emma.files import InputError
-from emma.folds import PREDICTION_SCHEMA, FittedFold, check_complete, fit_fold, read_fitted, write_fitted
-from emma.hashing import table_hash
-from emma.protocols import (
+from emma.data.embeddings import Embeddings
+from emma.data.protocols import (
     Fold,
     LeaveOneBandOut,
     SplitNotAvailable,
@@ -22,6 +22,7 @@ from emma.protocols import (
     primary_protocol,
     write_side,
 )
+from emma.evaluation.fitting import PREDICTION_SCHEMA, FittedFold, check_complete, fit_fold, read_fitted, write_fitted
 from emma.readouts import Readout, load_readout
 from emma.tasks import TaskID
 

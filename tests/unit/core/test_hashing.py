@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emma.hashing import canonical_json, content_hash, sha256, table_hash
+from common.hashing import canonical_json, content_hash, sha256, table_hash
 
 # RFC 8785, appendix B: IEEE 754 bits and their form.
 RFC_NUMBERS = [

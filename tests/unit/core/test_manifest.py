@@ -2,8 +2,10 @@
 
 import pytest
 
-from emma.files import InputError, parse
-from emma.manifest import HARNESS_VERSION, RunManifest, bundle_hash
+from common.errors import InputError
+from common.files import parse
+from emma.results.manifest import RunManifest, bundle_hash
+from emma.version import HARNESS_VERSION
 
 GOOD = {
     "model_provenance": {"name": "m", "config_sha256": "0" * 64, "weights_sha256": None, "pretraining": "unknown"},

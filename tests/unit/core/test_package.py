@@ -58,5 +58,5 @@ def test_the_only_aggregator_is_the_ood_average():
 def test_importing_the_package_or_a_fold_loads_no_heavy_library():
     loaded = "; import sys; print(*(m for m in sys.modules if '.' not in m))"
     assert not {"numpy", "pyarrow", "torch"} & set(run(f"import emma{loaded}").split())
-    assert not {"torch", "torchmetrics", "sionna"} & set(run(f"import emma.folds{loaded}").split())
+    assert not {"torch", "torchmetrics", "sionna"} & set(run(f"import emma.evaluation.fitting{loaded}").split())
     assert not {"torch", "torchmetrics"} & set(run(f"from emma import METRICS, OODAvg{loaded}").split())

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from emma.config import check_config
-from emma.files import InputError, read_yaml
-from emma.plan import Plan, job_environment
+from common.errors import InputError
+from common.files import read_yaml
+from workflow_support.config import check_config
+from workflow_support.plan import Plan, job_environment
 
 ROOT = Path(__file__).parents[3]
 CONFIG = {"release": "tiny", "seed": 0, "eval_split": "DEV", "models": ["dsp", "prior"]}

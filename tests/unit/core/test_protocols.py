@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from emma.files import InputError
-from emma.protocols import (
+from common.errors import InputError
+from emma.data.protocols import (
     Fold,
     InDistribution,
     LeaveOneBandOut,

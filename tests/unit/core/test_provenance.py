@@ -6,17 +6,24 @@ from pathlib import Path
 import pytest
 
 import emma
-from emma import provenance
-from emma.provenance import closure, code_digest, modules_digest, outside_digest
+from workflow_support import identity as provenance
+from workflow_support.identity import closure, code_digest, modules_digest, outside_digest
 
 ROOT = Path(__file__).parents[3]
 
 
 def test_a_closure_is_what_can_be_reached():
-    fold = set(closure(["emma.folds"]))
-    assert {"emma", "emma.folds", "emma.protocols", "emma.readouts", "emma.hashing", "emma.files"} <= fold
-    assert not {"emma.metrics", "emma.scoring", "emma.leaderboard"} & fold
-    assert not any(module.startswith("rfgen") for module in closure(["emma.runner"]))
+    fold = set(closure(["emma.evaluation.fitting"]))
+    assert {
+        "emma",
+        "emma.evaluation.fitting",
+        "emma.data.protocols",
+        "emma.readouts",
+        "common.hashing",
+        "common.files",
+    } <= fold
+    assert not {"emma.metrics", "emma.evaluation.scoring", "emma.results.leaderboard"} & fold
+    assert not any(module.startswith("rfgen") for module in closure(["emma.results.evaluator"]))
     assert closure(["nothing.of.this"]) == []
 
 
@@ -30,20 +37,27 @@ def test_a_metric_changes_scoring_and_no_fit(monkeypatch):
 
 def test_the_program_its_factories_and_its_libraries_count(tmp_path):
     program = tmp_path / "p.py"
-    program.write_text("from emma import files\n")
+    program.write_text("from common import files\n")
     first = code_digest(program)
     assert code_digest(program) == first
     assert code_digest(program, ["emma.backbones.dsp"]) != first
     assert code_digest(program, libraries=["numpy"]) != first
     (tmp_path / "elsewhere.py").write_text(program.read_text())
     assert code_digest(tmp_path / "elsewhere.py") == first
-    program.write_text("from emma import files  # changed\n")
+    program.write_text("from common import files  # changed\n")
     assert code_digest(program) != first
     with pytest.raises(importlib.metadata.PackageNotFoundError):
         code_digest(program, libraries=["no-such-library-here"])
 
 
-@pytest.mark.parametrize("form", ["import emma.folds", "from emma import folds", "from emma.folds import fit_fold"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "import emma.evaluation.fitting",
+        "from emma.evaluation import fitting",
+        "from emma.evaluation.fitting import fit_fold",
+    ],
+)
 def test_every_form_of_import_is_followed(tmp_path, form):
     (tmp_path / "p.py").write_text(f"def main():\n    {form}\n")
     seen = []
@@ -53,7 +67,7 @@ def test_every_form_of_import_is_followed(tmp_path, form):
         code_digest(tmp_path / "p.py")
     finally:
         provenance._module_digest = plain
-    assert {"emma.folds", "emma.readouts", "emma.hashing"} <= set(seen)
+    assert {"emma.evaluation.fitting", "emma.readouts", "common.hashing"} <= set(seen)
 
 
 def reached(monkeypatch, program):
@@ -71,13 +85,13 @@ def reached(monkeypatch, program):
         "from emma import OODAvg as mean",
         "import emma\nemma.OODAvg",
         "import emma as e\ne.OODAvg",
-        "import emma.files\nemma.OODAvg",
+        "import emma.tasks\nemma.OODAvg",
         "from emma import *",
     ],
 )
 def test_the_lazy_names_of_emma_are_followed_to_their_modules(tmp_path, monkeypatch, form):
     (tmp_path / "p.py").write_text(f"{form}\n")
-    assert {"emma.aggregate", "emma.statistics"} <= reached(monkeypatch, tmp_path / "p.py")
+    assert {"emma.results.aggregate", "emma.evaluation.statistics"} <= reached(monkeypatch, tmp_path / "p.py")
 
 
 def test_every_public_name_leads_to_its_module(tmp_path, monkeypatch):
@@ -103,30 +117,30 @@ def test_a_lazy_name_in_a_library_module_is_followed(monkeypatch, tmp_path):
 
         @staticmethod
         def find_modules_directly_imported_by(module):
-            return {"emma"} if module == "emma.board" else graph.find_modules_directly_imported_by(module)
+            return {"emma"} if module == "emma.results.records" else graph.find_modules_directly_imported_by(module)
 
-    monkeypatch.setattr(provenance, "_source", lambda m: source if m == "emma.board" else plain(m))
+    monkeypatch.setattr(provenance, "_source", lambda m: source if m == "emma.results.records" else plain(m))
     monkeypatch.setattr(provenance, "_graph", Graph)
-    assert "emma.aggregate" in closure(["emma.board"])
+    assert "emma.results.aggregate" in closure(["emma.results.records"])
 
 
-@pytest.mark.parametrize("form", ["from emma.aggregate import OODAvg", "from emma import OODAvg"])
+@pytest.mark.parametrize("form", ["from emma.results.aggregate import OODAvg", "from emma import OODAvg"])
 def test_what_a_users_own_module_takes_from_the_project_counts(tmp_path, monkeypatch, form):
     (tmp_path / "net.py").write_text(f"{form}\n")
     first = outside_digest(tmp_path, "net")
     plain = provenance._module_digest
-    monkeypatch.setattr(provenance, "_module_digest", lambda m: "x" if m == "emma.statistics" else plain(m))
+    monkeypatch.setattr(provenance, "_module_digest", lambda m: "x" if m == "emma.evaluation.statistics" else plain(m))
     assert outside_digest(tmp_path, "net") != first
     (tmp_path / "net.py").write_text("this is no Python")
     assert len(outside_digest(tmp_path, "net")) == 64
 
 
 def test_modules_digest_changes_with_any_module_below(monkeypatch):
-    first = modules_digest(["emma.folds"])
+    first = modules_digest(["emma.evaluation.fitting"])
     plain = provenance._module_digest
-    for module in ("emma.folds", "emma.files", "emma"):
+    for module in ("emma.evaluation.fitting", "common.files", "emma"):
         monkeypatch.setattr(provenance, "_module_digest", lambda m, at=module: "x" if m == at else plain(m))
-        assert modules_digest(["emma.folds"]) != first
+        assert modules_digest(["emma.evaluation.fitting"]) != first
 
 
 def test_a_module_of_the_users_own_folder_is_digested_with_what_stands_beside_it(tmp_path):
@@ -135,7 +149,7 @@ def test_a_module_of_the_users_own_folder_is_digested_with_what_stands_beside_it
     (folder / "net.py").write_text("x = 1\n")
     first = outside_digest(tmp_path, "mine.net")
     assert len(first) == 64
-    assert [outside_digest(tmp_path, name) for name in ("numpy.linalg", "emma.files", "mine.none")] == ["", "", ""]
+    assert [outside_digest(tmp_path, name) for name in ("numpy.linalg", "common.files", "mine.none")] == ["", "", ""]
     (folder / "notes.txt").write_text("no code")
     assert outside_digest(tmp_path, "mine.net") == first
     (folder / "layers.py").write_text("y = 2\n")

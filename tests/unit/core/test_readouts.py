@@ -13,9 +13,9 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
-from emma.files import InputError
-from emma.logistic import CrossEntropy, minimise
+from common.errors import InputError
 from emma.readouts import Discriminant, Logistic, RidgeAngle, load_readout, make_readout
+from emma.readouts.cross_entropy import CrossEntropy, minimise
 from emma.tasks import ReadoutSpec, TaskSpec
 
 SOURCE = Path(__file__).parents[3] / "src"
@@ -153,7 +153,7 @@ def test_both_ways_of_stepping_reach_the_same_minimum(monkeypatch, kind, classes
     loss = CrossEntropy(X - X.mean(axis=0), y, np.full(len(y), 1 / len(y)), 1e-2, 1 if classes == 2 else 3)
     values = []
     for patience in (300, 1):
-        monkeypatch.setattr("emma.logistic._PATIENCE", patience)
+        monkeypatch.setattr("emma.readouts.cross_entropy._PATIENCE", patience)
         values.append(loss.value_and_gradient(minimise(loss)[0])[0])
     assert values[0] == pytest.approx(values[1], rel=1e-10)
 
@@ -180,7 +180,7 @@ def test_blocks_of_rows_add_up(monkeypatch):
     loss = CrossEntropy(rng.normal(size=(50, 3)), rng.integers(0, 3, 50), np.full(50, 0.02), 0.1, 3)
     at = rng.normal(size=(4, 3))
     whole = loss.value_and_gradient(at)
-    monkeypatch.setattr("emma.logistic._ROWS", 7)
+    monkeypatch.setattr("emma.readouts.cross_entropy._ROWS", 7)
     for found, expected in zip(loss.value_and_gradient(at), whole, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
@@ -259,7 +259,7 @@ def test_class_balance_makes_copies_of_a_class_count_for_nothing():
 
 
 def test_a_fit_that_cannot_converge_is_told_in_one_line(monkeypatch):
-    monkeypatch.setattr("emma.logistic._ITERATIONS", 0)
+    monkeypatch.setattr("emma.readouts.cross_entropy._ITERATIONS", 0)
     with pytest.raises(InputError, match=r"regularisation: 0\.001 is too weak"):
         Logistic(spec("logistic"), 2).fit(features(10, 2), np.arange(10) % 2)
 

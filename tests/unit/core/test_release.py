@@ -8,9 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from emma.files import InputError, parse, read_yaml
-from emma.hashing import sha256
-from emma.release import (
+from common.errors import InputError
+from common.files import parse, read_yaml
+from common.hashing import sha256
+from emma.data.release import (
     DataReleaseManifest,
     HoldoutCommitment,
     ReleaseConfig,

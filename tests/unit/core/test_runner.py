@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import emma
-from emma.files import InputError
+from common.errors import InputError
 from emma.tasks import Split, TaskID
 
 

@@ -4,13 +4,14 @@ import json
 
 import pytest
 
-from emma.aggregate import summarise_task
+from common.errors import InputError
+from common.files import write_json
 from emma.backbones.load import ModelConfig
-from emma.files import InputError, write_json
-from emma.manifest import HARNESS_VERSION
-from emma.protocols import board_protocols
-from emma.runs import collect_run, met_in_pretraining, stress_report
+from emma.data.protocols import board_protocols
+from emma.results.aggregate import summarise_task
+from emma.results.runs import collect_run, met_in_pretraining, stress_report
 from emma.tasks import Split, TaskID
+from emma.version import HARNESS_VERSION
 
 PROVENANCE = {"name": "toy", "config_sha256": "0" * 64, "weights_sha256": None, "pretraining": "unknown"}
 CONFIG = ModelConfig(name="toy", factory="a:b", pretraining="unknown", tasks=("E-LOC-LOS", "E-ID-FP"))

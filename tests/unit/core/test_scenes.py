@@ -5,8 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from emma.files import InputError
-from emma.scenes import (
+from common.errors import InputError
+from emma.data.scenes import (
     INDEX_SCHEMA,
     METADATA_SCHEMA,
     identify,

@@ -4,12 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from emma.files import InputError
-from emma.folds import PREDICTION_SCHEMA
-from emma.manifest import HARNESS_VERSION
-from emma.metrics import METRICS
-from emma.release import BootstrapSpec
-from emma.scoring import (
+from common.errors import InputError
+from emma.data.release import BootstrapSpec
+from emma.evaluation.fitting import PREDICTION_SCHEMA
+from emma.evaluation.scoring import (
     metric_inputs,
     point_value,
     primary_replicates,
@@ -17,8 +15,10 @@ from emma.scoring import (
     score_task,
     write_replicates,
 )
-from emma.statistics import bootstrap_weights
+from emma.evaluation.statistics import bootstrap_weights
+from emma.metrics import METRICS
 from emma.tasks import TaskID
+from emma.version import HARNESS_VERSION
 
 AOA, LOS, DRONE, FP, AMC = TaskID
 BOOTSTRAP = BootstrapSpec(resamples=200, level=0.9)

@@ -2,9 +2,11 @@
 
 import pytest
 
-from emma.files import InputError, parse
+from common.errors import InputError
+from common.files import parse
 from emma.metrics import METRICS
-from emma.tasks import _METRICS, Anchors, OODAxis, Split, TaskID, TaskSpec
+from emma.tasks import Anchors, OODAxis, Split, TaskID, TaskSpec
+from emma.tasks.spec import _METRICS
 
 LOS = {
     "label": "label_class",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from emma.worker import start_worker
+from workflow_support.worker import start_worker
 
 ROOT = Path(__file__).resolve().parents[3]
 RUN = ROOT / "scripts/run.py"
@@ -21,7 +21,7 @@ RUN = ROOT / "scripts/run.py"
 #: Starts a worker as the workflow does, says where it listens, and stays.
 HOLDER = """
 import os, sys
-from emma.worker import start_worker
+from workflow_support.worker import start_worker
 start_worker(sys.argv[1])
 print(os.environ["EMMA_WORKER"], flush=True)
 sys.stdin.read()
@@ -229,7 +229,7 @@ def test_jobs_are_forks_of_one_process(programs, holder):
     assert len(ours) == 1
     # In a session of its own, where no key of the terminal reaches it.
     assert os.getsid(min(ours)) == min(ours)
-    assert b"emma.worker" in Path(f"/proc/{ours.pop()}/cmdline").read_bytes()
+    assert b"workflow_support.worker" in Path(f"/proc/{ours.pop()}/cmdline").read_bytes()
 
 
 def test_large_requests_arrive(programs, holder):

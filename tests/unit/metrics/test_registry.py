@@ -25,7 +25,7 @@ def run(code):
 
 def test_looking_metrics_up_imports_no_metric_library():
     code = (
-        "import sys; from emma.metrics import METRICS; import emma.statistics\n"
+        "import sys; from emma.metrics import METRICS; import emma.evaluation.statistics\n"
         "metrics = dict(METRICS)\n"
         "metrics['AUC']([0.1, 0.2], [0, 1]); metrics['PlainAccuracy']([0], [0]); metrics['F1'](['a b'], [['b']])\n"
         "print(sorted({'torch', 'torchmetrics', 'nltk', 'scipy', 'sklearn', 'wn'} & set(sys.modules)))\n"
@@ -35,7 +35,9 @@ def test_looking_metrics_up_imports_no_metric_library():
 
 
 def test_statistics_do_not_import_the_metrics():
-    done = run("import sys, emma.statistics; print([m for m in sys.modules if m.startswith('emma.metrics')])")
+    done = run(
+        "import sys, emma.evaluation.statistics; print([m for m in sys.modules if m.startswith('emma.metrics')])"
+    )
     assert done.stdout == "[]\n", done.stderr
 
 
@@ -141,7 +143,7 @@ def test_program(tmp_path):
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("module", [*(f"metrics.{room}" for room in ROOMS), "statistics"])
+@pytest.mark.parametrize("module", [*(f"metrics.{room}" for room in ROOMS), "evaluation.statistics"])
 def test_examples_in_docstrings(module):
     result = doctest.testmod(importlib.import_module(f"emma.{module}"))
     assert result.failed == 0

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from emma.evaluation.statistics import bootstrap_weights
 from emma.metrics import AUC, METRICS, Metric, PlainAccuracy, TopKAccuracy, UndefinedMetricError
 from emma.metrics.base import MetricDetails
-from emma.statistics import bootstrap_weights
 
 pytestmark = pytest.mark.filterwarnings("error")
 N = 24

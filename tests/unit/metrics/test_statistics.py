@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from emma.metrics import AUC, CIDER, NMSE, SISDR, ExactMatch, MeanAngularError, PlainAccuracy, UndefinedMetricError
-from emma.statistics import (
+from common.streams import random_generator
+from emma.evaluation.statistics import (
     bootstrap_interval,
     bootstrap_weights,
     holm,
     paired_bootstrap_difference,
-    random_generator,
     standard_error,
 )
+from emma.metrics import AUC, CIDER, NMSE, SISDR, ExactMatch, MeanAngularError, PlainAccuracy, UndefinedMetricError
 
 RNG = np.random.default_rng(0)
 PINNED = [55, 724, 142, 420]
@@ -25,7 +25,7 @@ PINNED = [55, 724, 142, 420]
 def test_seeds_are_the_same_in_every_process():
     # Written down once: a change here changes every interval ever reported.
     assert random_generator((7, "E-LOC-AOA", "bootstrap")).integers(1000, size=4).tolist() == PINNED
-    code = "from emma.statistics import *; print(random_generator((7, 'E-LOC-AOA', 'bootstrap')).integers(1000, size=4).tolist())"  # noqa: E501
+    code = "from emma.evaluation.statistics import *; print(random_generator((7, 'E-LOC-AOA', 'bootstrap')).integers(1000, size=4).tolist())"  # noqa: E501
     env = {"PYTHONPATH": str(Path(__file__).parents[3] / "src"), "PYTHONHASHSEED": "5"}
     assert (
         subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from emma.real.adapters import adapter
-from emma.real.settings import CaptureEntry, Labels, SceneShape
+from emma.captures.adapters import adapter
+from emma.captures.settings import CaptureEntry, Labels, SceneShape
 
 
 def write_sigmf(folder: Path, name: str, pairs: np.ndarray, **changes) -> Path:
@@ -115,7 +115,7 @@ def cir_set(tmp_path, rng):
 
 def plane_waves(angles: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Virtual-array CSI ``[n, 16, 30, 2]`` of plane waves with packet timing, and the positions ``[n, 16, 2]``."""
-    from emma.real.csi import CARRIERS, WAVELENGTH_M
+    from emma.captures.csi import CARRIERS, WAVELENGTH_M
 
     rng = np.random.default_rng(seed)
     pos = np.stack([np.arange(16) * 0.0135 - 0.1, 0.005 * np.cos(np.arange(16))], axis=-1)

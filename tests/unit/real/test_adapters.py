@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from emma.real.adapters import REAL_SPLIT, adapter, resample, windows
-from emma.real.csi import CARRIERS, WAVELENGTH_M
-from emma.real.settings import ADAPTERS, CaptureEntry, Labels, SceneShape
-from emma.scenes import iterate_scenes, read_index
+from emma.captures.adapters import REAL_SPLIT, adapter, resample, windows
+from emma.captures.csi import CARRIERS, WAVELENGTH_M
+from emma.captures.settings import ADAPTERS, CaptureEntry, Labels, SceneShape
+from emma.data.scenes import iterate_scenes, read_index
 
 from .conftest import write_sigmf
 

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from emma.files import InputError
-from emma.real.adapters import adapter
-from emma.real.settings import CaptureEntry, Labels, SceneShape
+from common.errors import InputError
+from emma.captures.adapters import adapter
+from emma.captures.settings import CaptureEntry, Labels, SceneShape
 
 from .conftest import write_labels, write_sigmf
 

@@ -6,7 +6,7 @@ import pytest
 
 import emma
 from emma import Aggregator, RealCaptureAdapter, SimToRealGap
-from emma.real.adapters import RealCaptureAdapter as Home
+from emma.captures.adapters import RealCaptureAdapter as Home
 
 
 def test_gap_is_hundred_times_the_difference():

@@ -9,13 +9,10 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from emma.board import SimToReal
-from emma.embeddings import Embeddings
-from emma.files import InputError, parse
-from emma.real.settings import DEFAULT_CAPTURES, CaptureEntry, CaptureSet, load_capture_set
-from emma.release import DataReleaseManifest, load_release_config
-from emma.scenes import INDEX_SCHEMA
-from emma.sim_to_real import (
+from common.errors import InputError
+from common.files import parse
+from emma.captures.settings import DEFAULT_CAPTURES, CaptureEntry, CaptureSet, load_capture_set
+from emma.captures.sim_to_real import (
     Side,
     capture_record,
     capture_spec,
@@ -24,6 +21,10 @@ from emma.sim_to_real import (
     score_capture,
     sim_to_real_report,
 )
+from emma.data.embeddings import Embeddings
+from emma.data.release import DataReleaseManifest, load_release_config
+from emma.data.scenes import INDEX_SCHEMA
+from emma.results.records import SimToReal
 from emma.tasks import TaskID
 
 ROOT = Path(__file__).parents[3]

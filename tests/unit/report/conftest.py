@@ -2,9 +2,9 @@
 
 import pytest
 
-from emma.board import Board
 from emma.report.captures import GapReport
 from emma.report.page import build_figures, build_page
+from emma.results.records import Board
 from emma.tasks import Anchors
 
 EVIL = "<script>alert(1)</script>"

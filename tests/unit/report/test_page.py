@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from emma.files import InputError
+from common.errors import InputError
 from emma.report import figures, template
 from emma.report.captures import gap_rows, read_report
 from emma.report.data import brackets, details, number, values
@@ -78,7 +78,7 @@ def test_another_process_writes_the_same_bytes(board, page, manifest, tmp_path):
     (tmp_path / "board.json").write_text(board.model_dump_json())
     code = """
 import hashlib, pathlib, sys
-from emma.board import Board
+from emma.results.records import Board
 from emma.report.page import build_figures, build_page, images
 from emma.tasks import Anchors
 class Manifest:

@@ -3,8 +3,8 @@ import dataclasses
 import numpy as np
 import pytest
 
+from common.streams import complex_normal, stream
 from rfgen import hardware
-from rfgen.streams import complex_normal, stream
 
 TONE = np.exp(2j * np.pi * 0.05 * np.arange(4000))[None]
 

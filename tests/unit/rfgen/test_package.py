@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rfgen
-from rfgen.streams import complex_normal, entropy, stream
+from common.streams import complex_normal, entropy, stream
 
 SOURCE = Path(rfgen.__file__).parent
 

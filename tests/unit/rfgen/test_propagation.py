@@ -2,9 +2,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from common.streams import complex_normal, stream
 from rfgen import arrays, laws, scenes
 from rfgen.propagation import RAYS, SUBCLUSTERS, frequency_response, links_from_table, path_gains, through
-from rfgen.streams import complex_normal, stream
 
 
 def test_arrays_have_their_spacing() -> None:

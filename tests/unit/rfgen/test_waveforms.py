@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rfgen.streams import stream
+from common.streams import stream
 from rfgen.waveforms import angular, emitters, linear, ofdm
 
 RATE = emitters.RATE

@@ -5,23 +5,15 @@ from pathlib import Path
 import numpy as np
 import yaml
 
+from common.files import parse, read_json, write_json, write_text
+from common.hashing import content_hash, table_hash
 from emma.backbones.base import Prior
+from emma.backbones.embed import write_embeddings
 from emma.backbones.inputs import Contract
 from emma.backbones.load import load_backbone, load_model_config
-from emma.board import Board, RunRecord
-from emma.embeddings import Embeddings, write_embeddings
-from emma.files import parse, read_json, write_json, write_text
-from emma.folds import check_complete, fit_fold, read_fitted, write_fitted
-from emma.hashing import content_hash, table_hash
-from emma.leaderboard import board_csv, build_board
-from emma.protocols import board_protocols, read_fold, task_protocols, write_side
-from emma.real.adapters import REAL_SPLIT
-from emma.real.settings import CaptureSet
-from emma.release import freeze, load_manifest, load_release_config, manifest_record, read_assigned
-from emma.runs import collect_run, stress_report
-from emma.scenes import read_index, write_scenes
-from emma.scoring import fold_metrics, primary_replicates, score_task, write_replicates
-from emma.sim_to_real import (
+from emma.captures.adapters import REAL_SPLIT
+from emma.captures.settings import CaptureSet
+from emma.captures.sim_to_real import (
     capture_record,
     capture_spec,
     read_gaps,
@@ -30,7 +22,16 @@ from emma.sim_to_real import (
     score_capture,
     sim_to_real_report,
 )
-from emma.tables import write_table
+from emma.data.embeddings import Embeddings
+from emma.data.protocols import board_protocols, read_fold, task_protocols, write_side
+from emma.data.release import freeze, load_manifest, load_release_config, manifest_record, read_assigned
+from emma.data.scenes import read_index, write_scenes
+from emma.data.tables import write_table
+from emma.evaluation.fitting import check_complete, fit_fold, read_fitted, write_fitted
+from emma.evaluation.scoring import fold_metrics, primary_replicates, score_task, write_replicates
+from emma.results.leaderboard import board_csv, build_board
+from emma.results.records import Board, RunRecord
+from emma.results.runs import collect_run, stress_report
 from emma.tasks import Split
 
 RELEASE = {

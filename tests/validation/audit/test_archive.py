@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from emma import archive
-from emma.files import InputError
-from emma.verify import Results
+from common.errors import InputError
+from emma.audit import archive
+from emma.audit.verify import Results
 
 ROOT = Path(__file__).resolve().parents[3]
 

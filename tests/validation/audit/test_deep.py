@@ -6,13 +6,13 @@ import emma_miniature as miniature
 import numpy as np
 import pytest
 
-from emma.folds import PREDICTION_SCHEMA
+from emma.audit.verify import Results, verify
+from emma.audit.verify.deep import Refitted, Regenerated
+from emma.data.scenes import iterate_scenes
+from emma.data.tables import matrix_to_lists
+from emma.evaluation.fitting import PREDICTION_SCHEMA
 from emma.readouts import load_readout
-from emma.scenes import iterate_scenes
-from emma.tables import matrix_to_lists
 from emma.tasks import Split, TaskID
-from emma.verify import Results, verify
-from emma.verify.deep import Refitted, Regenerated
 
 AOA, DEV = TaskID.E_LOC_AOA, Split.DEV
 #: Tasks whose readout is one matrix of weights.

@@ -73,7 +73,7 @@ def test_the_seed_opens_the_commitment_and_another_does_not(official):
 def test_splits_that_another_seed_made_do_not_open(official):
     """A manifest whose commitment names one seed and another seed's split is caught by making the splits again."""
     project, seed, _ = official
-    from emma.hashing import content_hash
+    from common.hashing import content_hash
 
     path = project / "results/releases/tiny/holdout/release/manifest.json"
     value = json.loads(path.read_text())

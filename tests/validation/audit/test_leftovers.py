@@ -5,9 +5,9 @@ import json
 import pytest
 from emma_miniature import publish_board, publish_gap
 
-from emma.release import load_manifest
-from emma.runs import stress_report
-from emma.verify import Results, verify
+from emma.audit.verify import Results, verify
+from emma.data.release import load_manifest
+from emma.results.runs import stress_report
 
 GONE = "few"
 

@@ -13,8 +13,8 @@ import pytest
 import yaml
 from emma_miniature import publish_board
 
-from emma.release import load_manifest
-from emma.verify import Results, verify
+from emma.audit.verify import Results, verify
+from emma.data.release import load_manifest
 
 ROOT = Path(__file__).resolve().parents[3]
 PLACE = "predictions/E-LOC-LOS/leave-one-environment-out/E_URBAN.parquet"
@@ -210,7 +210,7 @@ def test_a_broken_bundle_is_refused_in_one_line(project, bundle, program, kind, 
     change(bundle)
     argv = ["score_submission.py", bundle, "--results", project / "results", "--taken", "many"]
     monkeypatch.setattr(sys, "argv", [str(part) for part in argv])
-    from emma.files import run_script
+    from common.errors import run_script
 
     with pytest.raises(SystemExit) as stopped:
         run_script(program.main)

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import load, save
 
-from emma.hashing import content_hash, table_hash
-from emma.verify import CHECKS, Results, verify
+from common.hashing import content_hash, table_hash
+from emma.audit.verify import CHECKS, Results, verify
 
 FOLD = "folds/many/E-LOC-LOS/leave-one-environment-out"
 FP = "folds/many/E-ID-FP/leave-one-unit-out"
@@ -77,7 +77,7 @@ def other_readout(results):
     path = results / f"{FOLD}/E_RURAL/readout.safetensors"
     tensors = load(path.read_bytes())
     path.write_bytes(save(tensors | {"weights": tensors["weights"] * 2}))
-    from emma.hashing import sha256
+    from common.hashing import sha256
 
     edit(results / f"{FOLD}/E_RURAL/metrics.json", put("hashes", "readout", to=sha256(path.read_bytes())))
 
@@ -173,10 +173,10 @@ def captured_moved(results):
 
 def captured_and_scored_again(results):
     """The same, with every number that follows from them, up to the board, made to match."""
-    from emma.real.settings import CaptureSet
-    from emma.release import load_manifest
-    from emma.scenes import read_index
-    from emma.sim_to_real import capture_spec, scored
+    from emma.captures.settings import CaptureSet
+    from emma.captures.sim_to_real import capture_spec, scored
+    from emma.data.release import load_manifest
+    from emma.data.scenes import read_index
 
     captured_moved(results)
     manifest = load_manifest(results / "release/manifest.json")
@@ -202,7 +202,7 @@ def called_real(results):
             for gap in model["tasks"].values():
                 gap["undefined"] = gap["undefined"] and gap["undefined"].replace("surrogate", "real")
 
-    from emma.sim_to_real import report_text
+    from emma.captures.sim_to_real import report_text
 
     edit(results / GAP, change)
     (results / "reports/sim_to_real.md").write_text(report_text(json.loads((results / GAP).read_text())))

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from common.streams import complex_normal, stream
 from rfgen import arrays
 from rfgen.propagation import Links, path_gains, through
 from rfgen.scenes.common import noisy
-from rfgen.streams import complex_normal, stream
 
 CIRCLE = arrays.circular(8)
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from common.streams import complex_normal, stream
 from rfgen.scenes import modulation
 from rfgen.scenes.common import noisy
-from rfgen.streams import complex_normal, stream
 from rfgen.waveforms import linear
 
 NAMES = ("BPSK", "QPSK")

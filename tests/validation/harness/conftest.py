@@ -12,16 +12,16 @@ import yaml
 from threadpoolctl import threadpool_limits
 
 import rfgen
+from common.files import write_json
 from emma import EvalRun, Evaluator, Split, TaskID
 from emma.backbones.base import Backbone
 from emma.backbones.load import ModelConfig, load_backbone, load_model_config
-from emma.board import RunRecord
-from emma.embeddings import Embeddings
-from emma.files import write_json
-from emma.release import ReleaseConfig, freeze, manifest_record
-from emma.runs import run_record
-from emma.scenes import iterate_scenes, write_scenes
-from emma.scoring import score_task
+from emma.data.embeddings import Embeddings
+from emma.data.release import ReleaseConfig, freeze, manifest_record
+from emma.data.scenes import iterate_scenes, write_scenes
+from emma.evaluation.scoring import score_task
+from emma.results.records import RunRecord
+from emma.results.runs import run_record
 from rfgen import channels, scenes
 from rfgen.recipe import Recipe
 

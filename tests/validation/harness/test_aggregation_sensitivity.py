@@ -5,11 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
+from common.errors import InputError
 from emma import OODAvg, TaskID
-from emma.aggregate import Entrant, rank
-from emma.files import InputError
-from emma.leaderboard import build_board
 from emma.metrics import UndefinedMetricError
+from emma.results.aggregate import Entrant, rank
+from emma.results.leaderboard import build_board
 
 SCORED = ("E-LOC-AOA", "E-LOC-LOS", "E-ID-DRONE", "E-ID-FP")
 MODELS = ("prior", "random_conv", "dsp")

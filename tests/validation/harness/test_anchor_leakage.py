@@ -6,13 +6,14 @@ import json
 import numpy as np
 import pytest
 
+from common.errors import InputError
+from common.files import parse
 from emma import OODAvg, TaskID
-from emma.aggregate import summarise_task
 from emma.backbones.load import load_model_config
-from emma.board import RunRecord
-from emma.files import InputError, parse
-from emma.leaderboard import build_board
-from emma.runs import task_record
+from emma.results.aggregate import summarise_task
+from emma.results.leaderboard import build_board
+from emma.results.records import RunRecord
+from emma.results.runs import task_record
 
 MODELS = ("prior", "random_conv", "dsp")
 

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from common.errors import InputError
 from emma import Split, SplitNotAvailable, TaskID
-from emma.files import InputError
-from emma.protocols import InDistribution, guard_fold, primary_protocol, task_protocols
-from emma.release import freeze
+from emma.data.protocols import InDistribution, guard_fold, primary_protocol, task_protocols
+from emma.data.release import freeze
 
 TASKS = tuple(task.value for task in TaskID)
 
@@ -109,7 +109,7 @@ def test_scenes_and_metadata_that_were_edited_lose_their_id(small, tmp_path) -> 
     """A scene moved to the training environment by editing its metadata no longer has the id that it is known by."""
     import pyarrow.parquet as pq
 
-    from emma.scenes import iterate_scenes
+    from emma.data.scenes import iterate_scenes
 
     table = pq.read_table(small.results / "scenes" / "E-LOC-LOS" / "TRAIN.parquet")
     place = table.schema.get_field_index("environment")

@@ -3,6 +3,8 @@
 import pytest
 import yaml
 
+from common.errors import InputError
+from common.files import parse
 from emma import (
     LeaveOneBandOut,
     LeaveOneEnvironmentOut,
@@ -12,9 +14,8 @@ from emma import (
     ProtocolRunner,
     TaskID,
 )
-from emma.files import InputError, parse
-from emma.protocols import board_protocols, primary_protocol, task_protocols
-from emma.release import ReleaseConfig
+from emma.data.protocols import board_protocols, primary_protocol, task_protocols
+from emma.data.release import ReleaseConfig
 
 #: The task reference: axis, protocol, and whether the score enters the OOD average.
 REFERENCE = {
@@ -93,7 +94,7 @@ def test_devices_scored_under_another_axis_are_no_release(small_release, axis: s
 def test_scenes_without_the_held_out_values_are_not_frozen(small, small_release, task: str, axis: str) -> None:
     """A task wired to an axis whose values its scenes do not have stops at the freeze."""
     from emma import Split
-    from emma.release import freeze
+    from emma.data.release import freeze
 
     data = small_release()
     data["tasks"][task]["ood_axis"] = axis

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import yaml
 
+from common.errors import InputError
+from common.files import parse
 from emma import Split, TaskID
 from emma.backbones.load import load_model_config
-from emma.files import InputError, parse
+from emma.data.release import ReleaseConfig
 from emma.readouts import make_readout
-from emma.release import ReleaseConfig
 
 
 class Wide:

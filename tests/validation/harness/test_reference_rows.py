@@ -3,7 +3,7 @@
 import pytest
 
 from emma import TaskID
-from emma.leaderboard import build_board
+from emma.results.leaderboard import build_board
 
 TEXTBOOKS = {
     "music": TaskID.E_LOC_AOA,

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from common.errors import InputError
+from common.hashing import content_hash, table_hash
 from emma import EvalRun, Evaluator, RunManifest, TaskID
 from emma.backbones.load import load_backbone, load_model_config
-from emma.files import InputError
-from emma.hashing import content_hash, table_hash
-from emma.leaderboard import build_board
-from emma.manifest import HARNESS_VERSION, bundle_hash
+from emma.results.leaderboard import build_board
+from emma.results.manifest import bundle_hash
+from emma.version import HARNESS_VERSION
 
 TASKS = tuple(task.value for task in TaskID)
 FIELDS = tuple(RunManifest.model_fields)
@@ -120,7 +121,7 @@ def test_unknown_fields_are_refused(runs) -> None:
 def test_provenance_names_the_config_and_the_weights(models, tmp_path) -> None:
     from safetensors.numpy import save_file
 
-    from emma.hashing import sha256
+    from common.hashing import sha256
 
     config = load_model_config(models / "dsp.yaml")
     _, provenance = load_backbone(config)

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from emma import OODAxis, TaskID
-from emma.leaderboard import board_csv, board_text, build_board
-from emma.statistics import standard_error
+from emma.evaluation.statistics import standard_error
+from emma.results.leaderboard import board_csv, board_text, build_board
 
 MODELS = ("prior", "dsp")
 WORDS = {"two": 2, "three": 3, "four": 4, "five": 5}

@@ -6,11 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from common.errors import InputError
 from emma import LeaveOneEnvironmentOut, ProtocolRunner, SplitNotAvailable, TaskID
-from emma.embeddings import Embeddings
-from emma.files import InputError
-from emma.folds import fit_fold
-from emma.protocols import (
+from emma.data.embeddings import Embeddings
+from emma.data.protocols import (
     board_protocols,
     fold_table,
     guard_fold,
@@ -19,6 +18,7 @@ from emma.protocols import (
     task_protocols,
     write_side,
 )
+from emma.evaluation.fitting import fit_fold
 
 ENVIRONMENTS = ("E_URBAN", "E_RURAL")
 
@@ -233,8 +233,8 @@ def test_nothing_is_written_for_a_refused_fold(los, small, tmp_path) -> None:
     import sys
     from pathlib import Path
 
-    from emma.embeddings import EMBEDDING_SCHEMA
-    from emma.tables import matrix_to_lists, write_table
+    from emma.data.embeddings import EMBEDDING_SCHEMA
+    from emma.data.tables import matrix_to_lists, write_table
 
     fold = los.fold("E_URBAN")
     swapped = replace(fold, train=as_role(fold.eval, "fit"), eval=as_role(fold.train, "query"))

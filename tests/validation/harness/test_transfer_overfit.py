@@ -10,16 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from common.hashing import sha256
+from common.streams import random_generator
 from emma import EvalRun, SplitNotAvailable, TaskID
 from emma.backbones.inputs import as_channels, normalise
 from emma.backbones.load import ModelConfig, Pretraining
-from emma.folds import FittedFold, fit_fold
-from emma.hashing import sha256
+from emma.data.protocols import Fold, fold_table, primary_protocol
+from emma.evaluation.fitting import FittedFold, fit_fold
+from emma.evaluation.scoring import metric_inputs
+from emma.evaluation.statistics import PairedDifference, holm, paired_bootstrap_difference
 from emma.metrics import METRICS
-from emma.protocols import Fold, fold_table, primary_protocol
 from emma.readouts import load_readout
-from emma.scoring import metric_inputs
-from emma.statistics import PairedDifference, holm, paired_bootstrap_difference, random_generator
 
 TASKS = ("E-LOC-AOA", "E-LOC-LOS", "E-ID-DRONE")
 ENVIRONMENTS = ("E_URBAN", "E_RURAL")
@@ -154,7 +155,7 @@ def leak(request, small):
 
 def test_a_leak_past_the_guard_rises_above_chance(leak, chance, monkeypatch) -> None:
     task, spec, protocol, fold, assigned, embeddings = leak
-    monkeypatch.setattr("emma.folds.guard_fold", lambda *_: None)
+    monkeypatch.setattr("emma.evaluation.fitting.guard_fold", lambda *_: None)
     fitted = fit_fold(spec, protocol, fold, assigned, embeddings)
     found = against_chance(spec, fitted, chance[task][fold.value], 1 - ALPHA / 6)
     assert 6 * found.p_one_sided < ALPHA  # Bonferroni over the six folds

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from emma.real.adapters import adapter
-from emma.real.settings import CaptureEntry, Labels, SceneShape
-from emma.scenes import read_index
+from emma.captures.adapters import adapter
+from emma.captures.settings import CaptureEntry, Labels, SceneShape
+from emma.data.scenes import read_index
 from rfgen import arrays
 
 #: Median error of a Bartlett scan in degrees, as the set's own README states it.

@@ -1,0 +1,1 @@
+"""What a stranger checks: finished results, archives, submitted predictions, a backbone before its run."""

@@ -1,0 +1,196 @@
+"""What a model is looked at with, what it has answered, and what a check of it is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from common.errors import InputError
+from emma.audit.checkup.watch import watched
+from emma.backbones.base import Backbone
+from emma.backbones.embed import embed_batch
+from emma.backbones.load import ModelConfig
+from emma.data.scenes import iterate_scenes
+from emma.data.tables import open_parquet
+from emma.tasks import TaskID, TaskSpec
+
+#: Scenes of a task that a model is looked at with.
+SCENES = 16
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Scenes of one task: complex64 ``[n, A, T]``, their sample rates and carriers by column, their origin."""
+
+    iq: np.ndarray
+    index: pa.Table
+    source: str
+
+    def with_iq(self, iq: np.ndarray, rows: Sequence[int] | None = None) -> Sample:
+        """Other samples under the same metadata, or under that of ``rows``."""
+        return Sample(iq, self.index if rows is None else self.index.take(pa.array(rows)), self.source)
+
+
+def spread_sample(path: str | Path, count: int = SCENES) -> Sample:
+    """``count`` scenes of a scene file at even distances, the first and the last among them; InputError if broken."""
+    with open_parquet(path) as file:
+        total = file.metadata.num_rows
+    wanted = sorted({round(place) for place in np.linspace(0, max(total - 1, 0), min(count, total))})
+    iq, index, start = [], [], 0
+    for table, samples in iterate_scenes(path, verify=False):
+        rows = [row - start for row in wanted if start <= row < start + len(table)]
+        iq.append(samples[rows])
+        index.append(table.select(["sample_rate_hz", "center_frequency_hz"]).take(pa.array(rows, pa.int64())))
+        start += len(table)
+    if not wanted:
+        raise InputError(f"{path}: expected at least one scene")
+    return Sample(np.concatenate(iq), pa.concat_tables(index).combine_chunks(), f"{len(wanted)} scenes of {path}")
+
+
+class Blocked(InputError):  # noqa: N818 (no error of the model: an earlier check has said why)
+    """Nothing to look at, for a reason that an earlier check has told."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found: ``ok``, ``FAULT``, ``info`` (nothing is asked), ``skip`` (a fault above is in the way)."""
+
+    name: str
+    state: str
+    text: str
+
+    def __str__(self) -> str:
+        """One line."""
+        return f"{self.state:6}{self.name}: {self.text}"
+
+
+class Subject:
+    """The model that is looked at, its scenes, and what it has answered.
+
+    Args:
+        config: the model's config.
+        specs: declarations of the release's tasks.
+        samples: scenes by task, of those that the model takes.
+        build: loads the backbone anew and returns it with its provenance.
+        weights: the model's file of weights, if it has one.
+        private: folder of results, whose files no model may read.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        specs: Mapping[TaskID, TaskSpec],
+        samples: Mapping[TaskID, Sample],
+        build: Callable[[], tuple[Backbone, dict[str, Any]]],
+        *,
+        weights: Path | None = None,
+        private: Path | None = None,
+    ) -> None:
+        self.config, self.specs, self.samples = config, specs, samples
+        self.weights, self.private = weights, private
+        self.provenance: dict[str, Any] = {}
+        self.reached: list[str] = []
+        self._build, self._backbone, self._answers = build, None, {}
+
+    def load(self) -> Backbone:
+        """A backbone anew, while what it reaches for is watched."""
+        with watched(self.reached, self.private):
+            backbone, self.provenance = self._build()
+        return backbone
+
+    @property
+    def backbone(self) -> Backbone:
+        """The backbone; Blocked where it could not be loaded."""
+        if self._backbone is None:
+            raise Blocked("the model is not loaded")
+        return self._backbone
+
+    @backbone.setter
+    def backbone(self, backbone: Backbone) -> None:
+        self._backbone = backbone
+
+    def embed(self, sample: Sample, batch: int | None = None, backbone: Backbone | None = None) -> np.ndarray:
+        """Embed scenes as the workflow does, at most ``batch`` of them a call; raises what ``embed_batch`` raises."""
+        size = min(batch or SCENES, self.config.batch_size)
+        contract = self.config.model_copy(update={"batch_size": size})
+        with watched(self.reached, self.private):
+            return embed_batch(backbone or self.backbone, sample.iq.copy(), sample.index, contract)
+
+    def answer(self, task: TaskID) -> np.ndarray | InputError:
+        """The embeddings of a task's scenes, or what is wrong with them; made once."""
+        if task not in self._answers:
+            _ = self.backbone
+            try:
+                self._answers[task] = self.embed(self.samples[task])
+            except InputError as error:
+                self._answers[task] = error
+        return self._answers[task]
+
+    def rows(self, task: TaskID) -> np.ndarray:
+        """The embeddings of a task's scenes; Blocked where there are none."""
+        if isinstance(found := self.answer(task), InputError):
+            raise Blocked(f"{task} has no embeddings")
+        return found
+
+
+class Check(ABC):
+    """One thing that is asked of a backbone; ``run`` says it in one line."""
+
+    name: ClassVar[str]
+    #: Whether it only tells, and asks nothing.
+    informs: ClassVar[bool] = False
+
+    @abstractmethod
+    def look(self, subject: Subject) -> str:
+        """What was found, in a few words; InputError says what is wrong."""
+
+    def run(self, subject: Subject) -> Finding:
+        """The check's finding; one fault never hides another check."""
+        try:
+            return Finding(self.name, "info" if self.informs else "ok", self.look(subject))
+        except Blocked as error:
+            return Finding(self.name, "skip", str(error))
+        except InputError as error:
+            return Finding(self.name, "FAULT", " ".join(str(error).split()))
+        except Exception as error:  # noqa: BLE001 (a model may raise anything, and its size exhaust the memory)
+            return Finding(self.name, "FAULT", " ".join(f"{type(error).__name__}: {error}".split())[:300])
+
+
+class TaskCheck(Check):
+    """A check that looks at one task after another."""
+
+    @abstractmethod
+    def look_at(self, subject: Subject, task: TaskID) -> str:
+        """What was found on one task."""
+
+    def look(self, subject: Subject) -> str:
+        """What was found on all of them; faults alone where there are some."""
+        found: dict[str, list[str]] = {"ok": [], "fault": [], "skip": []}
+        for task in subject.samples:
+            try:
+                state, text = "ok", self.look_at(subject, task)
+            except Blocked as error:
+                state, text = "skip", str(error)
+            except InputError as error:
+                state, text = "fault", str(error)
+            found[state].append(text if text.startswith(task) else f"{task} {text}")
+        if found["fault"]:
+            raise InputError("; ".join(found["fault"]))
+        if not found["ok"]:
+            raise Blocked("; ".join(found["skip"]))
+        return "; ".join(_joined(found["ok"], len(subject.samples)) + found["skip"])
+
+
+def _joined(texts: Sequence[str], total: int) -> list[str]:
+    """Texts ``TASK rest``, those with the same rest in one; of all tasks the rest alone."""
+    groups: dict[str, list[str]] = {}
+    for text in texts:
+        task, _, rest = text.partition(" ")
+        groups.setdefault(rest, []).append(task)
+    return [rest if len(tasks) == total else f"{', '.join(tasks)} {rest}" for rest, tasks in groups.items()]

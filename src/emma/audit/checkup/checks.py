@@ -1,0 +1,294 @@
+"""The checks of a backbone, one a class, in the order in which a fault of one explains those of the next."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from common.errors import InputError
+from emma.audit.checkup.base import Blocked, Check, Subject, TaskCheck
+from emma.backbones.embed import NotFiniteError
+from emma.readouts import make_readout
+from emma.results.runs import met_in_pretraining
+from emma.tasks import TaskID
+
+#: Most that a row may move with its batch, its neighbours or its order, relative to the row's largest value.
+ALONE = 1e-4
+
+#: Least that rows of different scenes must differ by, relative to the largest value of all.
+DISTINCT = 1e-5
+
+_GAIN_DB = 20.0
+
+
+class Loads(Check):
+    """The config's factory or file gives a backbone."""
+
+    name = "loads"
+
+    def look(self, subject: Subject) -> str:
+        """Load it, and time that."""
+        start = time.perf_counter()
+        backbone = subject.load()
+        seconds = time.perf_counter() - start
+        width = backbone.embedding_dim
+        if isinstance(width, bool) or not isinstance(width, int | np.integer) or width < 0:
+            raise InputError(f"embedding_dim: expected a whole number from 0 on, found {width!r}")
+        subject.backbone = backbone
+        return f"{subject.config.factory or subject.config.onnx} in {seconds:.1f} s"
+
+
+class Weights(Check):
+    """The weights are those that the config pins."""
+
+    name = "weights"
+
+    def look(self, subject: Subject) -> str:
+        """Their SHA-256, which loading has compared, and their number."""
+        _ = subject.backbone
+        digest = subject.provenance["weights_sha256"]
+        if digest is None:
+            return "none: what the model is, its code and options say"
+        pinned = "as pinned" if subject.config.weights_sha256 else "made by its pretrain rule"
+        count = f", {_parameters(subject.weights):,} parameters" if subject.weights else ""
+        return f"SHA-256 {digest[:16]}… {pinned}{count}"
+
+
+class Shape(TaskCheck):
+    """Scenes fit the contract, and the answer is float32 ``[scenes, embedding_dim]``."""
+
+    name = "shape and dtype"
+
+    def look_at(self, subject: Subject, task: TaskID) -> str:
+        """Embed the scenes once."""
+        found = subject.answer(task)
+        if isinstance(found, NotFiniteError):
+            raise Blocked(f"{task} has values that are not finite")
+        if isinstance(found, InputError):
+            raise found
+        return f"float32 {list(found.shape)}"
+
+
+class Capacity(TaskCheck):
+    """Width and head are within what the tasks pin."""
+
+    name = "width and head"
+
+    def look_at(self, subject: Subject, task: TaskID) -> str:
+        """Compare with the caps of a task."""
+        spec, width = subject.specs[task], subject.backbone.embedding_dim
+        pinned = spec.readout
+        if width > pinned.max_embedding_dim:
+            raise InputError(f"embedding_dim: {width} is wider than the pinned {pinned.max_embedding_dim}")
+        count = make_readout(spec).parameters(width)
+        if count > pinned.max_parameters:
+            raise InputError(f"readout: {count} parameters for width {width}, over the pinned {pinned.max_parameters}")
+        return f"{count:,} of {pinned.max_parameters:,} parameters"
+
+
+class Finite(TaskCheck):
+    """Values are finite: of the scenes, and of silence, a constant and one impulse, which captures can hold."""
+
+    name = "finite"
+
+    def look_at(self, subject: Subject, task: TaskID) -> str:
+        """Embed the scenes and three odd ones."""
+        sample = subject.samples[task]
+        if isinstance(subject.answer(task), NotFiniteError):
+            raise InputError("NaN or infinity, expected finite values")
+        _ = subject.rows(task)
+        odd = np.zeros((3, *sample.iq.shape[1:]), np.complex64)
+        odd[1], odd[2, :, 0] = 1, 1
+        for name, iq in zip(("silence", "a constant", "an impulse"), odd, strict=True):
+            try:
+                subject.embed(sample.with_iq(iq[None], [0]))
+            except NotFiniteError:
+                raise InputError(f"NaN or infinity of {name}, expected finite values") from None
+        return "scenes, silence, a constant and an impulse"
+
+
+class Deterministic(TaskCheck):
+    """The same scenes give the same bytes, from this backbone and from one that is loaded anew."""
+
+    name = "deterministic"
+
+    def look_at(self, subject: Subject, task: TaskID) -> str:
+        """Embed twice more."""
+        rows, sample = subject.rows(task), subject.samples[task]
+        for backbone, which in ((subject.backbone, "second call"), (subject.load(), "model loaded anew")):
+            again = subject.embed(sample, backbone=backbone)
+            if again.tobytes() != rows.tobytes():
+                raise InputError(f"a {which} differs by {_moved(again, rows):.1e} of the largest value, expected 0")
+        return "the same bytes twice and loaded anew"
+
+
+class Alone(TaskCheck):
+    """A row depends on its own scene: not on the batch, the order or the neighbours."""
+
+    name = "each scene alone"
+
+    def look_at(self, subject: Subject, task: TaskID) -> str:
+        """Embed one by one, in reverse, and among other neighbours."""
+        rows, sample = subject.rows(task), subject.samples[task]
+        order = np.arange(len(rows))[::-1]
+        others = sample.iq.copy()
+        others[1::2] = 100 * others[1::2].conj()[:, :, ::-1]
+        variants = {
+            "one by one": subject.embed(sample, 1) - rows,
+            "in reverse": subject.embed(sample.with_iq(sample.iq[order], order))[order] - rows,
+            "among other scenes": (subject.embed(sample.with_iq(others)) - rows)[::2],
+        }
+        moved = {}
+        for name, change in variants.items():
+            own = rows[::2] if len(change) < len(rows) else rows
+            moved[name] = _largest_share(change, own)
+        name = max(moved, key=moved.get)
+        if not moved[name] <= ALONE:
+            raise InputError(f"{name}, a row moves by {moved[name]:.1e} of its largest value, expected {ALONE:.0e}")
+        return f"within {10.0 ** np.ceil(np.log10(moved[name])):.0e}" if moved[name] else "exactly"
+
+
+class Dependent(TaskCheck):
+    """Different scenes have different embeddings."""
+
+    name = "depends on the scene"
+
+    def look_at(self, subject: Subject, task: TaskID) -> str:
+        """Compare rows."""
+        rows = subject.rows(task).astype(np.float64)
+        if not rows.shape[1]:
+            return "no features, as declared"
+        if len(rows) < 2:
+            return "one scene alone, nothing to compare"
+        spread = np.abs(rows - rows[0]).max(axis=0)
+        if not spread.max() > DISTINCT * np.abs(rows).max():
+            raise InputError("all scenes have the same embedding")
+        varied = int((spread > DISTINCT * np.maximum(np.abs(rows).max(axis=0), 1e-30)).sum())
+        return f"{varied} of {rows.shape[1]} features vary"
+
+
+class PowerSensitive(TaskCheck):
+    """How far the embedding follows the scenes' random gain, which tells nothing."""
+
+    name, informs = "gain", True
+
+    def look_at(self, subject: Subject, task: TaskID) -> str:
+        """Embed the scenes at 20 dB more."""
+        rows, sample = subject.rows(task), subject.samples[task]
+        louder = subject.embed(sample.with_iq((sample.iq * np.float32(10 ** (_GAIN_DB / 20))).astype(np.complex64)))
+        moved = _moved(louder, rows)
+        if moved <= ALONE:
+            return f"{_GAIN_DB:g} dB more change nothing"
+        return f"{_GAIN_DB:g} dB more move it by {moved:.0%} of the largest value (scenes carry a random gain)"
+
+
+class Speed(TaskCheck):
+    """Scenes a second on this machine."""
+
+    name, informs = "speed", True
+
+    def look_at(self, subject: Subject, task: TaskID) -> str:
+        """The best of three calls, or of those that two seconds allow."""
+        _ = subject.rows(task)
+        sample, best, start = subject.samples[task], np.inf, time.perf_counter()
+        for _ in range(3):
+            begun = time.perf_counter()
+            subject.embed(sample)
+            best = min(best, time.perf_counter() - begun)
+            if time.perf_counter() - start > 2:
+                break
+        return f"{len(sample.iq) / best:.3g} scenes/s"
+
+
+class Memory(Check):
+    """Most memory that this program has held."""
+
+    name, informs = "peak memory", True
+
+    def look(self, subject: Subject) -> str:
+        """Of the process, and of the GPU where the model runs on one."""
+        _ = subject.backbone
+        text = f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB, libraries included"
+        if subject.config.device == "cuda" and (torch := sys.modules.get("torch")) is not None:
+            text += f"; {torch.cuda.max_memory_allocated() / 2**20:.0f} MiB by torch on the GPU"
+        return text
+
+
+class Declared(Check):
+    """What pretraining saw is declared; the board marks every held-out value that it met."""
+
+    name, informs = "pretraining", True
+
+    def look(self, subject: Subject) -> str:
+        """The declaration, and the held-out values among it."""
+        declared = subject.config.model_dump(mode="json")["pretraining"]
+        if declared == "unknown":
+            return "unknown: the board says so beside every held-out value"
+        met = [
+            f"{task} {value}"
+            for task in subject.samples
+            for value in subject.specs[task].held_out
+            if met_in_pretraining(declared, subject.specs[task].ood_axis, value)
+        ]
+        return f"met {', '.join(met)}" if met else "declared, no held-out value among it"
+
+
+class LabelFree(Check):
+    """The model has samples, rate and carrier alone: it opened no table, result, network or process."""
+
+    name = "label-free"
+
+    def look(self, subject: Subject) -> str:
+        """What was reached for in every call until now."""
+        _ = subject.backbone
+        if subject.reached:
+            raise InputError(f"reached for {'; '.join(dict.fromkeys(subject.reached))}")
+        return "given samples, rate and carrier alone; opened no table, result, network or process"
+
+
+CHECKS: tuple[type[Check], ...] = (
+    Loads,
+    Weights,
+    Shape,
+    Capacity,
+    Finite,
+    Deterministic,
+    Alone,
+    Dependent,
+    PowerSensitive,
+    Speed,
+    Memory,
+    Declared,
+    LabelFree,
+)
+
+
+def _largest_share(change: np.ndarray, rows: np.ndarray) -> float:
+    """The largest change of a row ``[n, D]``, relative to the row's largest value."""
+    if not rows.size:
+        return 0.0
+    largest = np.abs(rows.astype(np.float64)).max(axis=1)
+    return float((np.abs(change).max(axis=1) / np.maximum(largest, 1e-30)).max())
+
+
+def _moved(found: np.ndarray, rows: np.ndarray) -> float:
+    """The largest difference, relative to the largest value."""
+    if not rows.size:
+        return 0.0
+    return float(np.abs(found.astype(np.float64) - rows).max() / max(np.abs(rows).max(), 1e-30))
+
+
+def _parameters(path: Path) -> int:
+    """Numbers in a file of weights: its tensors, or an ONNX graph's initial values."""
+    if path.suffix == ".safetensors":
+        from safetensors import safe_open
+
+        with safe_open(path, "numpy") as file:
+            return sum(int(np.prod(file.get_slice(name).get_shape())) for name in file.keys())  # noqa: SIM118
+    import onnx
+
+    return sum(int(np.prod(tensor.dims)) for tensor in onnx.load(path).graph.initializer)

@@ -1,0 +1,135 @@
+"""What a check of finished results is, and how a difference is said."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pyarrow as pa
+
+from common.errors import InputError
+
+if TYPE_CHECKING:
+    from emma.audit.verify.results import Results
+
+#: Relative difference that a number may have when it is computed again: from predictions, and from other numbers.
+RESCORED, AGGREGATED = 1e-9, 1e-12
+
+#: Differences of one document that are listed one by one.
+_LISTED = 8
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one check found: how many things it looked at, every fault (path first), and what it could not look at.
+
+    ``blocked``: things that a fault named by an earlier check kept from being checked.
+    """
+
+    name: str
+    checked: int
+    faults: tuple[str, ...]
+    note: str
+    blocked: int = 0
+
+    @property
+    def passed(self) -> bool:
+        """Whether no fault was found."""
+        return not self.faults
+
+    def __str__(self) -> str:
+        """One line, and one more a fault."""
+        state = "FAULT" if self.faults else "part" if self.blocked else "ok"
+        line = f"{state:6}{self.name}: {self.checked} checked" + (f"; {self.note}" if self.note else "")
+        line += f"; {self.blocked} not checked for faults named above" if self.blocked else ""
+        return "\n".join([line, *(f"      {fault}" for fault in self.faults)])
+
+
+class Check(ABC):
+    """One thing that must hold of finished results; ``run`` looks at all of it and collects every fault."""
+
+    name: ClassVar[str]
+
+    def __init__(self) -> None:
+        self.checked, self.faults, self.note = 0, [], ""
+
+    @abstractmethod
+    def run(self, results: Results) -> None:
+        """Look at everything that this check is about."""
+
+    def fault(self, path: str | Path, message: str) -> None:
+        """Record a fault of the file at ``path``."""
+        self.faults.append(f"{path}: {' '.join(message.split())}")
+
+    def compare(self, path: str | Path, found: Any, expected: Any, tolerance: float = 0.0) -> None:
+        """Record where a JSON value differs from what was computed again."""
+        listed = list(itertools.islice(differences(found, expected, tolerance), _LISTED + 1))
+        for message in listed[:_LISTED]:
+            self.fault(path, message)
+        if len(listed) > _LISTED:
+            self.fault(path, "and more differences")
+
+    @contextlib.contextmanager
+    def item(self, path: str | Path) -> Iterator[None]:
+        """Count one thing looked at; an error within is a fault, and the next thing is looked at all the same."""
+        self.checked += 1
+        try:
+            yield
+        except InputError as error:
+            self.faults.append(" ".join(str(error).split()))
+        except (ValueError, ArithmeticError, LookupError, TypeError, OSError, pa.ArrowException) as error:
+            self.fault(path, f"cannot be checked ({type(error).__name__}: {str(error)[:200]})")
+
+    def outcome(self, known: set[str]) -> Outcome:
+        """The outcome; faults that an earlier check has named are counted, not repeated."""
+        new = tuple(dict.fromkeys(fault for fault in self.faults if fault not in known))
+        return Outcome(self.name, self.checked, new, self.note, len(set(self.faults) & known))
+
+
+def differences(found: Any, expected: Any, tolerance: float = 0.0, field: str = "") -> Iterator[str]:
+    """Where two JSON values differ: ``field: expected ..., found ...``.
+
+    Args:
+        found: the value as written.
+        expected: the value as computed again.
+        tolerance: relative difference that two numbers may have; 0 for none.
+        field: the dotted place of the values in their document.
+    """
+    if isinstance(expected, Mapping) and isinstance(found, Mapping):
+        for key in dict.fromkeys([*expected, *found]):
+            where = f"{field}.{key}" if field else str(key)
+            if key not in found:
+                yield f"{where}: missing, expected {shown(expected[key])}"
+            elif key not in expected:
+                yield f"{where}: not expected, found {shown(found[key])}"
+            else:
+                yield from differences(found[key], expected[key], tolerance, where)
+    elif _is_list(expected) and _is_list(found) and len(expected) == len(found):
+        for number, (one, other) in enumerate(zip(found, expected, strict=True)):
+            yield from differences(one, other, tolerance, f"{field}[{number}]")
+    elif not _same(found, expected, tolerance):
+        yield f"{field or 'content'}: expected {shown(expected)}, found {shown(found)}"
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _same(found: Any, expected: Any, tolerance: float) -> bool:
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (found, expected))
+    if numbers:
+        return found == expected or math.isclose(found, expected, rel_tol=tolerance, abs_tol=tolerance * 1e-3)
+    return type(found) is type(expected) and found == expected
+
+
+def shown(value: Any) -> str:
+    """A value in a few characters."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,191 @@
+"""Checks of captured scenes: conversion records, both sides' predictions and scores, and the sim-to-real report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from common.errors import InputError
+from common.files import parse, read_yaml
+from common.hashing import content_hash, table_hash
+from emma.audit.verify.base import AGGREGATED, RESCORED, Check
+from emma.audit.verify.results import Results
+from emma.captures.settings import CaptureSet
+from emma.captures.sim_to_real import (
+    SimToReal,
+    capture_spec,
+    predict_sides,
+    read_sides,
+    report_text,
+    scored,
+    sim_to_real_report,
+)
+from emma.data.embeddings import Embeddings
+from emma.data.scenes import read_index
+from emma.data.tables import metadata_of, read_table
+from emma.evaluation.fitting import PREDICTION_SCHEMA
+from emma.version import HARNESS_VERSION
+
+
+def capture_sets(results: Results) -> dict[str, CaptureSet]:
+    """The sets that the sim-to-real report declares, by name; none where there is no report."""
+    path = results.path("reports", "sim_to_real.json")
+    if not path.exists():
+        return {}
+    sets = results.document("reports", "sim_to_real.json")["sets"]
+    return {name: parse(CaptureSet, block["declared"], f"{path}: sets.{name}") for name, block in sets.items()}
+
+
+def capture_pairs(results: Results) -> list[tuple[str, str]]:
+    """(set, model) of everything that the report scores."""
+    if not results.path("reports", "sim_to_real.json").exists():
+        return []
+    models = results.document("reports", "sim_to_real.json")["models"]
+    return [(name, model) for model, block in models.items() for name in block["sets"]]
+
+
+def capture_files(results: Results) -> set[str]:
+    """Files that the report rests on, by their name below the root."""
+    sets = capture_sets(results)
+    names = {"reports/sim_to_real.json", "reports/sim_to_real.md"} if sets else set()
+    for name, declared in sets.items():
+        names |= {f"captures/{name}/record.json", f"captures/{name}/index.parquet"}
+        if declared.twin != "release":
+            names |= {f"captures/{name}/twin/{split}.index.parquet" for split in ("TRAIN", "DEV")}
+    for name, model in capture_pairs(results):
+        folder = f"captures/{name}/{model}"
+        names.add(f"{folder}/metrics.json")
+        if results.document("captures", name, model, "metrics.json").get("undefined") is None:
+            names |= {f"{folder}/synth.parquet", f"{folder}/captured.parquet"}
+    return names
+
+
+class Captures(Check):
+    """Every conversion record and score on captured scenes follows from its indexes, embeddings and predictions."""
+
+    name = "captured scenes"
+
+    def run(self, results: Results) -> None:
+        """Hash the records, rescore the predictions, and fit again where the embeddings are there."""
+        sets = capture_sets(results)
+        if not sets:
+            self.note = "none configured"
+            return
+        for name, declared in sets.items():
+            path = results.path("captures", name, "record.json")
+            with self.item(path):
+                self._record(results, path, name)
+            self._declared(results, name, declared)
+        fitted = 0
+        for name, model in capture_pairs(results):
+            path = results.path("captures", name, model, "metrics.json")
+            with self.item(path):
+                fitted += self._scores(results, path, sets[name], model)
+        self.note = f"{fitted} fitted again"
+
+    def _record(self, results: Results, path: Path, name: str) -> None:
+        record = dict(results.document("captures", name, "record.json"))
+        index = read_index(results.path("captures", name, "index.parquet"))
+        self.compare(path, record.pop("record_sha256"), content_hash(record))
+        self.compare(path, record["index_hash"], table_hash(index))
+        self.compare(path, record["scenes"], index.num_rows)
+        self.compare(path, record["sessions"], len(set(index["session"].to_pylist())))
+
+    def _declared(self, results: Results, name: str, declared: CaptureSet) -> None:
+        """Compare what the report says of a set, its kind first, with the project's config where that is at hand."""
+        config = results.project and results.project / "config" / "captures" / f"{name}.yaml"
+        report = results.path("reports", "sim_to_real.json")
+        if config is not None and config.is_file():
+            with self.item(report):
+                wanted = parse(CaptureSet, read_yaml(config), config).model_dump(mode="json")
+                where = f"{report} (against {config})"
+                self.compare(where, {"declared": declared.model_dump(mode="json")}, {"declared": wanted})
+
+    def _scores(self, results: Results, path: Path, declared: CaptureSet, model: str) -> bool:
+        """Whether the readout could be fit again."""
+        record = results.document("captures", declared.name, model, "metrics.json")
+        place = ("captures", declared.name, model)
+        held = results.path(*place, "embeddings.parquet")
+        embeddings = Embeddings.read(held) if held.exists() else None
+        if embeddings is not None:
+            self.compare(path, record["undefined"], embeddings.unsuited)
+            self.compare(held, embeddings.provenance, results.run(model).run_manifest.model_provenance)
+        self._made(results, path, record, declared, model)
+        if record["undefined"] is not None:
+            return False
+        manifest = results.manifest()
+        spec = capture_spec(manifest.spec(declared.task), declared)
+        tables = {}
+        for side in ("synth", "captured"):
+            where = results.path(*place, f"{side}.parquet")
+            tables[side] = read_table(where, PREDICTION_SCHEMA)
+            self.compare(where, table_hash(tables[side]), record["hashes"][side])
+            self.compare(where, metadata_of(tables[side]).get("data_release_hash"), manifest.data_release_hash)
+        index = read_index(results.path("captures", declared.name, "index.parquet"))
+        again = scored(spec, declared, manifest, tables, index, results.seed())
+        self.compare(path, {key: record[key] for key in again}, again, RESCORED)
+        if embeddings is None:
+            return False
+        sides = read_sides(manifest, declared, results.root, model, results.eval_split(), embeddings)
+        for side, table in predict_sides(spec, sides).items():
+            self.compare(results.path(*place, f"{side}.parquet"), table_hash(tables[side]), table_hash(table))
+        return True
+
+    def _made(self, results: Results, path: Path, record: dict[str, Any], declared: CaptureSet, model: str) -> None:
+        """Compare what a score says of its making with release, conversion and run."""
+        wanted = {
+            "model": model,
+            "set": declared.name,
+            "task": declared.task.value,
+            "data_release_hash": results.manifest().data_release_hash,
+            "eval_split": results.eval_split().value.lower(),
+            "seed": results.seed(),
+            "harness_version": HARNESS_VERSION,
+            "record_sha256": results.document("captures", declared.name, "record.json")["record_sha256"],
+            "model_provenance": results.run(model).run_manifest.model_provenance,
+        }
+        self.compare(path, {key: record.get(key) for key in wanted}, wanted)
+
+
+class SimToRealReport(Check):
+    """The sim-to-real report follows from the scores on captured scenes, and the board shows what the report says."""
+
+    name = "sim-to-real report"
+
+    def run(self, results: Results) -> None:
+        """Build the report again, and compare the board's blocks with it."""
+        path = results.path("reports", "sim_to_real.json")
+        rows = results.document("leaderboard.json")["models"]
+        shown = {row["model"]: row["sim_to_real"] for row in rows}
+        if not path.exists():
+            self.note = "not built"
+            if found := sorted(model for model, block in shown.items() if block is not None):
+                self.fault(path, f"no such file, although the board shows a gap of {found[0]}")
+            return
+        report = results.document("reports", "sim_to_real.json")
+        with self.item(path):
+            self.compare(path, report, self._again(results), AGGREGATED)
+        table = path.with_suffix(".md")
+        with self.item(table):
+            if table.read_text(encoding="utf-8") != report_text(report):
+                self.fault(table, "differs from sim_to_real.json")
+        board = results.path("leaderboard.json")
+        with self.item(board):
+            blocks = {
+                model: {key: block[key] for key in SimToReal.model_fields} for model, block in report["models"].items()
+            }
+            wanted = {model: blocks.get(model) for model in shown}
+            self.compare(board, {"sim_to_real": shown}, {"sim_to_real": wanted})
+
+    @staticmethod
+    def _again(results: Results) -> dict[str, Any]:
+        sets = {
+            name: (declared, results.document("captures", name, "record.json"))
+            for name, declared in capture_sets(results).items()
+        }
+        records = [results.document("captures", name, model, "metrics.json") for name, model in capture_pairs(results)]
+        models = list(results.document("reports", "sim_to_real.json")["models"])
+        if missing := [model for model in models if model not in results.run_files()]:
+            raise InputError(f"{results.root}: reports/sim_to_real.json: {missing[0]} has no run record")
+        scores = {model: {task: block.score for task, block in results.run(model).tasks.items()} for model in models}
+        return sim_to_real_report(results.manifest(), sets, records, scores, results.eval_split().value, results.seed())

@@ -1,0 +1,209 @@
+"""Checks of what was frozen: the files that are there, the manifest, the indexes and the scenes."""
+
+from __future__ import annotations
+
+import pyarrow.compute as pc
+
+from common.errors import InputError
+from common.hashing import content_hash, sha256, table_hash
+from emma.audit.verify.base import AGGREGATED, Check
+from emma.audit.verify.captures import capture_files
+from emma.audit.verify.results import Results
+from emma.backbones.load import load_model_config
+from emma.data.release import load_release_config
+from emma.data.scenes import INDEX_SCHEMA, iterate_scenes, read_index
+from emma.tasks import Split
+
+#: Folders at the top of the results that hold other runs, or nothing that a number rests on.
+_APART = {"releases", "holdout", "logs", "floor_events"}
+
+#: Leftover models that are named one by one.
+_SHOWN = 8
+
+
+def expected_files(results: Results) -> set[str]:
+    """Names, below the root, of every file that finished results hold and that a check reads."""
+    names = {"release/manifest.json", "leaderboard.json", "leaderboard.csv", "leaderboard.schema.json"}
+    names |= {"reports/aggregation.json"} | ({"reports/stress.json"} if results.has_stress() else set())
+    names |= {f"runs/{model}.json" for model in results.models()}
+    for task in results.tasks:
+        for protocol, value in results.folds(task):
+            names |= {f"splits/{task}/{protocol}/{value}/{side}.parquet" for side in ("train", "eval")}
+        splits = {*results.manifest().splits.get(task, {}), results.eval_split()}
+        names |= {f"scenes/{task}/{split}.index.parquet" for split in splits}
+    for model, task, protocol, value in results.model_folds():
+        files = ["metrics.json", "predictions.parquet"]
+        files += [] if results.is_submitted(model) else ["readout.safetensors"]
+        names |= {f"folds/{model}/{task}/{protocol}/{value}/{file}" for file in files}
+        kind = "score" if protocol in results.board_protocols(task) else "stress"
+        names.add(f"folds/{model}/{task}/{kind}_replicates.parquet")
+    return names | capture_files(results)
+
+
+class Inventory(Check):
+    """Every file of every fold, run and report is there, is a file of its own, and no other one stands among them."""
+
+    name = "files"
+
+    def run(self, results: Results) -> None:
+        """Compare the files found with those that manifest, runs and protocols ask for."""
+        expected = {"release/manifest.json", "leaderboard.json"}
+        unbuilt: set[str] | None = None
+        with self.item(results.root):
+            expected = expected_files(results)
+            unbuilt = set() if results.has_stress() else self._of_stress(results)
+        for name in sorted(expected):
+            with self.item(results.root / name):
+                path = results.path(*name.split("/"))
+                if not path.is_file():
+                    self.fault(path, f"no such file{self._why(results, name)}")
+                elif path.stat().st_size == 0:
+                    self.fault(path, "empty, expected content")
+        for path in sorted(results.root.rglob("*")):
+            name = path.relative_to(results.root).as_posix()
+            top = name.split("/")[0]
+            if top in _APART and top != name:
+                continue
+            if path.is_symlink():
+                self.fault(path, "a link, expected a file of its own")
+            elif path.name.startswith(".tmp-"):
+                self.fault(path, "left over from a job that was killed")
+            elif unbuilt is None or not path.is_file() or top not in {"folds", "runs", "splits"}:
+                continue
+            elif name not in expected and name not in unbuilt and not self._left_over(results, name):
+                self.fault(path, "belongs to no fold or run of these results")
+        with self.item(results.root):
+            self.checked -= 1
+            if left := results.leftovers():
+                shown = ", ".join(left[:_SHOWN]) + (f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else "")
+                self.note = f"left over from another run, named by no board, report or config, not checked: {shown}"
+
+    @staticmethod
+    def _left_over(results: Results, name: str) -> bool:
+        """Whether a file is the run record of a model that is not of this board, or lies among its folds."""
+        top, model, *below = name.split("/")
+        if top == "runs":
+            return not below and model.endswith(".json") and model.removesuffix(".json") in results.leftovers()
+        return top == "folds" and bool(below) and model in results.leftovers()
+
+    @staticmethod
+    def _why(results: Results, name: str) -> str:
+        """Who asks for a run record that is not there."""
+        asked = results.named_by(name.removeprefix("runs/").removesuffix(".json")) if name.startswith("runs/") else ""
+        return f", although {asked} names the model" if asked else ""
+
+    @staticmethod
+    def _of_stress(results: Results) -> set[str]:
+        """Files of stress folds, which may be there before their report is."""
+        names = set()
+        for model in results.models():
+            for task in results.tasks_of(model):
+                names.add(f"folds/{model}/{task}/stress_replicates.parquet")
+                for protocol, value in results.folds(task):
+                    files = ("metrics.json", "predictions.parquet", "readout.safetensors")
+                    names |= {f"folds/{model}/{task}/{protocol}/{value}/{file}" for file in files}
+        return names
+
+
+class Manifest(Check):
+    """The manifest's hash is that of its content, and its content is what the project's release config declares."""
+
+    name = "manifest"
+
+    def run(self, results: Results) -> None:
+        """Recompute ``data_release_hash``; compare tasks, anchors, recipe and seeds with the config."""
+        path = results.path("release", "manifest.json")
+        with self.item(path):
+            manifest = results.manifest()
+            for task in manifest.tasks:
+                results.protocols(task)
+            config_path = results.project and results.project / "config" / "releases" / f"{manifest.release}.yaml"
+            if config_path is None or not config_path.is_file():
+                self.note = "no release config at hand to compare with"
+                return
+            config = load_release_config(config_path).model_dump(mode="json")
+            found = manifest.model_dump(mode="json", include=set(config))
+            self.compare(f"{path} (against {config_path})", found, config)
+
+
+class Indexes(Check):
+    """Every index has the hash and the number of scenes that the manifest froze, and no two splits share samples."""
+
+    name = "indexes"
+
+    def run(self, results: Results) -> None:
+        """Hash each index again."""
+        manifest = results.manifest()
+        for task in results.tasks:
+            frozen = dict(manifest.splits.get(task, {}))
+            if results.eval_split() is Split.HOLDOUT and manifest.holdout is not None:
+                frozen[Split.HOLDOUT] = manifest.holdout.splits[task]
+            seen: dict = {}
+            for split, record in frozen.items():
+                path = results.index_path(task, split)
+                with self.item(path):
+                    index = results.index(task, split)
+                    if table_hash(index) != record.index_hash:
+                        self.fault(path, f"content differs from the manifest's index_hash of {task} {split}")
+                    if index.num_rows != record.scenes:
+                        self.fault(path, f"{index.num_rows} scenes, the manifest froze {record.scenes}")
+                    for other, table in seen.items():
+                        if pc.any(pc.is_in(index["iq_sha256"], value_set=table["iq_sha256"].combine_chunks())).as_py():
+                            self.fault(path, f"iq_sha256: shares samples with {other}")
+                    seen[split] = index
+
+
+class Scenes(Check):
+    """Every scene id is the hash of the scene's metadata and samples, and its row in the index is the same."""
+
+    name = "scenes"
+
+    def run(self, results: Results) -> None:
+        """Hash every scene file that is there, one row group at a time."""
+        folder = results.path("scenes")
+        files = [path for path in sorted(folder.glob("*/*.parquet")) if not path.name.endswith(".index.parquet")]
+        for path in files:
+            with self.item(path):
+                index_path = results.path("scenes", path.parent.name, f"{path.stem}.index.parquet")
+                index = read_index(index_path)
+                start = 0
+                for rows, _ in iterate_scenes(path):
+                    wanted = index.slice(start, rows.num_rows).select(INDEX_SCHEMA.names).replace_schema_metadata()
+                    if not rows.replace_schema_metadata().equals(wanted):
+                        raise InputError(f"{path}: rows from {start} on differ from those of {index_path.name}")
+                    start += rows.num_rows
+                if start != index.num_rows:
+                    self.fault(path, f"{start} scenes, its index holds {index.num_rows}")
+        if not files:
+            self.note = "the scenes' samples are not at hand"
+
+
+class Weights(Check):
+    """Weights that a rule trained, and the configs of the models, are those that the runs name."""
+
+    name = "models"
+
+    def run(self, results: Results) -> None:
+        """Hash weights and configs again and compare them with every run's ``model_provenance``."""
+        missing = 0
+        for model, path in results.run_files().items():
+            with self.item(path):
+                provenance = results.run(model).run_manifest.model_provenance
+                weights = results.path("weights", f"{model}.safetensors")
+                if weights.is_file() and provenance.get("weights_sha256") != sha256(weights.read_bytes()):
+                    self.fault(weights, "weights_sha256: is not the one of the run record")
+                config_path = results.project and results.project / "config" / "models" / f"{model}.yaml"
+                if results.is_submitted(model) or config_path is None or not config_path.is_file():
+                    missing += 1
+                    continue
+                config = load_model_config(config_path)
+                dumped = config.model_dump(mode="json")
+                wanted = {"name": model, "config_sha256": content_hash(dumped), "pretraining": dumped["pretraining"]}
+                if not config.pretrain:
+                    wanted["weights_sha256"] = config.weights_sha256
+                field = {"model_provenance": {key: provenance.get(key) for key in wanted}}
+                self.compare(path, field, {"model_provenance": wanted}, AGGREGATED)
+                if results.run(model).kind != config.kind:
+                    self.fault(path, f"kind: expected {config.kind}, as {config_path} says")
+        if missing:
+            self.note = f"{missing} without a config at hand"

@@ -1,0 +1,140 @@
+"""Deep checks, on a sample: scenes made again from the recipe, embeddings and fits made again from their inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from common.errors import InputError
+from common.hashing import sha256
+from emma.audit.verify.base import Check
+from emma.audit.verify.fits import prediction_distance
+from emma.audit.verify.results import Results
+from emma.backbones.embed import embed_batch
+from emma.backbones.load import load_backbone, load_model_config
+from emma.data.scenes import identify, iterate_scenes
+from emma.data.tables import lists_to_matrix
+from emma.evaluation.fitting import fit_fold
+from emma.evaluation.scoring import score_width
+from emma.tasks import Split, TaskID
+
+#: Differences allowed where floating point differs between machines: of samples and embeddings, relative to the
+#: largest in the scene or row; of refitted predictions as ``prediction_distance`` measures them (degrees or relative).
+SAMPLES, EMBEDDED, REFITTED = 1e-4, 1e-3, 1e-3
+
+#: A chunk made again: task, split, number of the chunk's first scene, complex64 ``[n, A, T]``, metadata columns.
+Chunk = tuple[TaskID, Split, int, np.ndarray, Mapping[str, Sequence]]
+
+
+class Regenerated(Check):
+    """Sampled scenes, made again from the recipe, are the frozen ones: the same bits, or within SAMPLES elsewhere.
+
+    Args:
+        chunks: makes sampled chunks again; the generator is no part of this package.
+    """
+
+    name: ClassVar[str] = "scenes from the recipe"
+
+    def __init__(self, chunks: Callable[[Results], Iterator[Chunk]]) -> None:
+        super().__init__()
+        self.chunks = chunks
+
+    def run(self, results: Results) -> None:
+        """Compare ids; where they differ, samples, if they are at hand."""
+        identical = 0
+        for task, split, start, iq, columns in self.chunks(results):
+            path = results.path("scenes", task.value, f"{split.value}.parquet")
+            with self.item(path):
+                wanted = results.index(task, split).slice(start, len(iq))["iq_sha256"].to_pylist()
+                rows = [{name: columns[name][row] for name in columns} for row in range(len(iq))]
+                if [identify(samples, row)[1] for samples, row in zip(iq, rows, strict=True)] == wanted:
+                    identical += 1
+                elif not path.is_file():
+                    self.fault(path, f"scenes from {start} on: other samples than the recipe gives")
+                else:
+                    self._near(path, start, iq)
+        self.note = f"{identical} chunks bit for bit"
+
+    def _near(self, path: Path, start: int, iq: np.ndarray) -> None:
+        found = np.concatenate([stored for _, stored in iterate_scenes(path, verify=False)])[start : start + len(iq)]
+        if found.shape != iq.shape:
+            raise InputError(f"{path}: scenes from {start} on: expected the shape {iq.shape}, found {found.shape}")
+        distance = np.abs(found - iq).max(axis=(1, 2)) / np.maximum(np.abs(iq).max(axis=(1, 2)), 1e-30)
+        if not distance.max() <= SAMPLES:
+            number = start + int(distance.argmax())
+            self.fault(path, f"scene {number}: differs by {distance.max():.1e} from what the recipe gives")
+
+
+class Reembedded(Check):
+    """The first evaluation scenes of every task, through every backbone again, give the embeddings."""
+
+    name = "embeddings from scenes"
+
+    def run(self, results: Results) -> None:
+        """Embed one row group a model and task."""
+        absent = 0
+        for model in results.models():
+            if results.is_submitted(model):
+                continue
+            config_path = (results.project or results.root) / "config" / "models" / f"{model}.yaml"
+            for task in results.tasks_of(model):
+                path = results.path("embeddings", model, f"{task.value}.parquet")
+                scenes = results.path("scenes", task.value, f"{results.eval_split().value}.parquet")
+                if not (path.is_file() and scenes.is_file() and config_path.is_file()):
+                    absent += 1
+                    continue
+                with self.item(path):
+                    config = load_model_config(config_path)
+                    weights = results.path("weights", f"{model}.safetensors")
+                    backbone, _ = load_backbone(config, results.project, weights if weights.is_file() else None)
+                    index, iq = next(iterate_scenes(scenes))
+                    wanted = embed_batch(backbone, iq, index, config)
+                    found = results.embeddings(model, task).of(index["scene_id"])
+                    if found.shape != wanted.shape:
+                        self.fault(path, f"expected width {wanted.shape[1]}, found {found.shape[1]}")
+                    elif wanted.size and not _relative(found, wanted) <= EMBEDDED:
+                        self.fault(path, f"differs by {_relative(found, wanted):.1e} from what {model} gives")
+        self.note = f"{absent} not at hand" if absent else ""
+
+
+class Refitted(Check):
+    """Sampled folds, fit again on their embeddings, give the predictions.
+
+    Args:
+        share: every how many folds one is fit again; which ones depends on their names alone.
+    """
+
+    name = "fits from embeddings"
+
+    def __init__(self, share: int = 4) -> None:
+        super().__init__()
+        self.share = share
+
+    def run(self, results: Results) -> None:
+        """Fit and compare."""
+        for key in results.model_folds():
+            model, task, protocol, value = key
+            chosen = int(sha256("/".join(key).encode()), 16) % self.share == 0
+            if not chosen or not results.path("embeddings", model, f"{task.value}.parquet").is_file():
+                continue
+            path = results.fold_path(*key, "predictions.parquet")
+            with self.item(path):
+                spec = results.manifest().tasks[task]
+                assigned = results.index(task, Split.TRAIN), results.index(task, results.eval_split())
+                fold = results.rebuilt(task, protocol, value)
+                arguments = (results.protocols(task)[protocol], fold, assigned, results.embeddings(model, task))
+                again = fit_fold(spec, *arguments).predictions
+                found = results.predictions(*key)
+                if again["scene_id"].to_pylist() != found["scene_id"].to_pylist():
+                    raise InputError(f"{path}: scene_id: expected those of the fold")
+                tables = [lists_to_matrix(table["scores"], score_width(spec), path) for table in (found, again)]
+                distance = prediction_distance(spec, *tables)
+                if not distance <= REFITTED:
+                    self.fault(path, f"scores: differ by {distance:.1e} from those of the fold fit again")
+
+
+def _relative(found: np.ndarray, wanted: np.ndarray) -> float:
+    return float(np.abs(found - wanted).max() / max(np.abs(wanted).max(), 1e-30))

@@ -1,0 +1,218 @@
+"""Checks of the folds: splits, guards, embeddings, predictions and the readouts that made them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from common.errors import InputError
+from common.hashing import sha256, table_hash
+from emma.audit.verify.base import Check
+from emma.audit.verify.results import Results
+from emma.backbones.load import load_weights
+from emma.data.protocols import guard_fold
+from emma.data.release import read_assigned
+from emma.data.tables import lists_to_matrix, metadata_of
+from emma.evaluation.fitting import query_fault
+from emma.evaluation.scoring import score_width
+from emma.readouts import load_readout
+from emma.tasks import Split, TaskID, TaskSpec
+from emma.version import HARNESS_VERSION
+
+#: Difference between a prediction and the readout applied again, in units of the largest score (degrees: absolute).
+REAPPLIED = 1e-7
+
+
+class Splits(Check):
+    """Every fold is the one that its protocol builds from the frozen indexes."""
+
+    name = "splits"
+
+    def run(self, results: Results) -> None:
+        """Build each fold again and compare content."""
+        for task in results.tasks:
+            for protocol, value in results.folds(task):
+                path = results.side_path(task, protocol, value, "train").parent
+                with self.item(path):
+                    found = results.fold(task, protocol, value)
+                    wanted = results.rebuilt(task, protocol, value)
+                    for side in ("train", "eval"):
+                        one, other = getattr(found, side), getattr(wanted, side)
+                        where = path / f"{side}.parquet"
+                        if table_hash(one) != table_hash(other):
+                            self.fault(where, f"{_differing(one, other)} than {protocol} gives")
+                    for field in ("undefined", "eval_split", "enrolment_seed"):
+                        if getattr(found, field) != getattr(wanted, field):
+                            where = path / "eval.parquet"
+                            self.fault(where, f"{field}: {getattr(found, field)}, expected {getattr(wanted, field)}")
+
+
+class Guards(Check):
+    """No fold as written lets a scene, its samples or its propagation link stand on both sides."""
+
+    name = "guards"
+
+    def run(self, results: Results) -> None:
+        """Run the harness's guards again on every fold as written."""
+        for task in results.tasks:
+            paths = [results.index_path(task, split) for split in (Split.TRAIN, results.eval_split())]
+            with self.item(paths[0].parent):
+                splits = (Split.TRAIN, results.eval_split())
+                assigned = [
+                    read_assigned(results.manifest(), task, split, path)
+                    for split, path in zip(splits, paths, strict=True)
+                ]
+                for protocol, value in results.folds(task):
+                    path = results.side_path(task, protocol, value, "train").parent
+                    with self.item(path):
+                        fold = results.fold(task, protocol, value)
+                        try:
+                            guard_fold(results.protocols(task)[protocol], fold, *assigned)
+                        except InputError as error:
+                            self.fault(path, str(error))
+
+
+class EmbeddingTables(Check):
+    """Embeddings hold every scene of TRAIN and the evaluation split once, and name the model of the run."""
+
+    name = "embeddings"
+
+    def run(self, results: Results) -> None:
+        """Compare ids with the indexes, and provenance with the run record."""
+        absent = 0
+        for model in results.models():
+            for task in [] if results.is_submitted(model) else results.tasks_of(model):
+                path = results.path("embeddings", model, f"{task.value}.parquet")
+                if not path.exists():
+                    absent += 1
+                    continue
+                with self.item(path):
+                    embeddings = results.embeddings(model, task)
+                    wanted = pa.concat_arrays(
+                        chunk
+                        for split in (Split.TRAIN, results.eval_split())
+                        for chunk in results.index(task, split)["scene_id"].chunks
+                    )
+                    if not embeddings.ids.combine_chunks().equals(wanted):
+                        self.fault(path, "scene_id: expected the scenes of the indexes, in their order")
+                    provenance = results.run(model).run_manifest.model_provenance
+                    self.compare(path, {"model_provenance": embeddings.provenance}, {"model_provenance": provenance})
+        if absent:
+            self.note = f"{absent} not at hand"
+
+
+class Predictions(Check):
+    """Every bundle holds its fold's queries and frozen targets, and is of this release and this model."""
+
+    name = "predictions"
+
+    def run(self, results: Results) -> None:
+        """Compare rows with the rebuilt fold, metadata with manifest and run, and the hash with the metrics file."""
+        for model, task, protocol, value in results.model_folds():
+            key = (model, task, protocol, value)
+            path = results.fold_path(*key, "predictions.parquet")
+            with self.item(path):
+                table = results.predictions(*key)
+                metadata = metadata_of(table)
+                release = results.manifest().data_release_hash
+                if metadata.get("data_release_hash") != release:
+                    self.fault(
+                        path, f"data_release_hash: expected {release}, found {metadata.get('data_release_hash')}"
+                    )
+                fold = results.rebuilt(task, protocol, value)
+                for field in ("undefined", "eval_split", "enrolment_seed"):
+                    expected = None if getattr(fold, field) is None else str(getattr(fold, field))
+                    if metadata.get(field) != expected:
+                        self.fault(path, f"{field}: expected {expected}, found {metadata.get(field)}")
+                if said := query_fault(table, fold.eval.slice(0, 0) if fold.undefined else fold.eval):
+                    self.fault(path, said)
+                provenance = results.run(model).run_manifest.model_provenance
+                self.compare(path, {"model_provenance": results.provenance(*key)}, {"model_provenance": provenance})
+                lists_to_matrix(table["scores"], score_width(results.manifest().tasks[task]), path)
+                self._metrics(results, key, table)
+
+    def _metrics(self, results: Results, key: tuple[str, TaskID, str, str], table: pa.Table) -> None:
+        model, task, protocol, value = key
+        path = results.fold_path(*key, "metrics.json")
+        record = results.metrics(*key)
+        wanted = {
+            "model": model,
+            "task": task.value,
+            "protocol": protocol,
+            "value": value,
+            "data_release_hash": results.manifest().data_release_hash,
+            "seed": results.seed(),
+            "harness_version": HARNESS_VERSION,
+            "eval_split": results.eval_split().value.lower(),
+            "model_provenance": results.run(model).run_manifest.model_provenance,
+        }
+        self.compare(path, {name: record.get(name) for name in wanted}, wanted)
+        found = dict(record.get("hashes", {})).get("predictions")
+        if found != table_hash(table):
+            self.fault(path, f"hashes.predictions: {found} is not the hash of predictions.parquet beside it")
+
+
+class Readouts(Check):
+    """Every readout is within its pinned capacity and, applied again to the embeddings, gives the predictions."""
+
+    name = "readouts"
+
+    def run(self, results: Results) -> None:
+        """Hash, load and apply each readout."""
+        reapplied = 0
+        for key in results.model_folds():
+            model, task, protocol, value = key
+            if results.is_submitted(model):
+                continue
+            path = results.fold_path(*key, "readout.safetensors")
+            with self.item(path):
+                if not path.is_file():
+                    raise InputError(f"{path}: no such file")
+                found = dict(results.metrics(*key).get("hashes", {})).get("readout")
+                if sha256(path.read_bytes()) != found:
+                    where = results.fold_path(*key, "metrics.json")
+                    self.fault(path, f"its SHA-256 is not hashes.readout of {where.name}, {found}")
+                tensors, _ = load_weights(path)
+                if results.rebuilt(task, protocol, value).undefined is not None:
+                    continue
+                spec = results.manifest().tasks[task]
+                self._capacity(path, spec, tensors)
+                if results.path("embeddings", model, f"{task.value}.parquet").exists():
+                    reapplied += 1
+                    self._reapply(results, key, spec, tensors)
+        self.note = f"{reapplied} applied again"
+
+    def _capacity(self, path: object, spec: TaskSpec, tensors: dict[str, np.ndarray]) -> None:
+        readout = load_readout(spec, tensors)
+        width = len(tensors["mean"])
+        if width > spec.readout.max_embedding_dim or readout.parameters(width) > spec.readout.max_parameters:
+            self.fault(path, f"{readout.parameters(width)} parameters for width {width}, over the pinned capacity")
+
+    def _reapply(self, results: Results, key: tuple, spec: TaskSpec, tensors: dict[str, np.ndarray]) -> None:
+        model, task, _, _ = key
+        path = results.fold_path(*key, "predictions.parquet")
+        table = results.predictions(*key)
+        found = lists_to_matrix(table["scores"], score_width(spec), path)
+        wanted = load_readout(spec, tensors).scores(results.embeddings(model, task).of(table["scene_id"]))
+        distance = prediction_distance(spec, found, wanted)
+        if not distance <= REAPPLIED:
+            self.fault(
+                path, f"scores: differ by {distance:.1e} from the readout beside them, applied to the embeddings"
+            )
+
+
+def prediction_distance(spec: TaskSpec, found: np.ndarray, wanted: np.ndarray) -> float:
+    """Largest difference of scores ``[N, K]``: degrees around the circle, else relative to the largest score."""
+    if found.shape != wanted.shape:
+        return float("inf")
+    if not found.size:
+        return 0.0
+    if spec.readout.kind == "ridge_angle":
+        return float(np.abs((found - wanted + 180.0) % 360.0 - 180.0).max())
+    return float(np.abs(found - wanted).max() / max(1.0, np.abs(wanted).max()))
+
+
+def _differing(found: pa.Table, wanted: pa.Table) -> str:
+    lost = set(wanted["scene_id"].to_pylist()) - set(found["scene_id"].to_pylist())
+    foreign = set(found["scene_id"].to_pylist()) - set(wanted["scene_id"].to_pylist())
+    return f"other content ({len(lost)} scenes missing, {len(foreign)} foreign)"

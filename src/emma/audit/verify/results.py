@@ -1,0 +1,286 @@
+"""Finished results as the checks see them: each file read once, a broken one with the same error every time."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from common.errors import InputError
+from common.files import parse, read_json, read_yaml
+from emma.audit.submissions import Bundle
+from emma.data.embeddings import Embeddings
+from emma.data.protocols import Fold, OODProtocol, board_protocols, read_fold, task_protocols
+from emma.data.release import DataReleaseManifest, load_manifest
+from emma.data.scenes import read_index
+from emma.data.tables import metadata_of, read_table, unique_ids
+from emma.evaluation.fitting import PREDICTION_SCHEMA
+from emma.results.records import RunRecord
+from emma.tasks import Split, TaskID
+
+T = TypeVar("T")
+
+
+def _remembered(method: Callable[..., T]) -> Callable[..., T]:
+    """Keep what a reader returned, or the InputError that it raised, by its arguments."""
+
+    @functools.wraps(method)
+    def reader(self: Results, *key: Any) -> T:
+        slot = (method.__name__, *key)
+        if slot not in self._memory:
+            try:
+                self._memory[slot] = (method(self, *key), None)
+            except InputError as error:
+                self._memory[slot] = (None, str(error))
+        value, error = self._memory[slot]
+        if error is not None:
+            raise InputError(error)
+        return value
+
+    return reader
+
+
+class Results:
+    """The folder that the workflow wrote.
+
+    Args:
+        root: ``results``, or the folder of another release or of a HOLDOUT run.
+        project: the project whose ``config`` made them; None where it is not at hand.
+
+    Raises:
+        InputError: there is no such folder.
+    """
+
+    def __init__(self, root: str | Path, project: str | Path | None = None) -> None:
+        self.root = Path(root)
+        self.project = None if project is None else Path(project)
+        if not self.root.is_dir():
+            raise InputError(f"{root}: expected a folder of results or a release archive")
+        self._memory: dict[tuple, tuple[Any, str | None]] = {}
+        self._embeddings: tuple[tuple[str, str], Embeddings] | None = None
+
+    def path(self, *parts: str) -> Path:
+        """A file below the root; InputError for a part or a link that would leave it."""
+        if any(part in {"", ".", ".."} or "/" in part or "\0" in part for part in parts):
+            raise InputError(f"{self.root}: {'/'.join(parts)!r} is no path below it")
+        path = self.root.joinpath(*parts)
+        if not path.resolve().is_relative_to(self.root.resolve()):
+            raise InputError(f"{path}: leads out of {self.root}, expected a file of its own")
+        return path
+
+    @_remembered
+    def manifest(self) -> DataReleaseManifest:
+        """The release's manifest, whose hash is that of its content."""
+        return load_manifest(self.path("release", "manifest.json"))
+
+    @property
+    def tasks(self) -> list[TaskID]:
+        """The release's tasks."""
+        return list(self.manifest().tasks)
+
+    @_remembered
+    def run_files(self) -> dict[str, Path]:
+        """Run records of this board's models, by model."""
+        entrants = set(self.models())
+        return {path.stem: path for path in sorted(self.path("runs").glob("*.json")) if path.stem in entrants}
+
+    @_remembered
+    def run(self, model: str) -> RunRecord:
+        """One model's run record."""
+        path = self.path("runs", f"{model}.json")
+        record = parse(RunRecord, read_json(path), path)
+        if record.model != model:
+            raise InputError(f"{path}: model: expected {model}, the file's name, found {record.model}")
+        return record
+
+    @_remembered
+    def models(self) -> list[str]:
+        """Models of this board: those with a row, and those found here that a report or the project's config names.
+
+        All that are found where the board cannot be read. A model that nothing names is left over from a wider run.
+        """
+        naming, found = self.naming(), self._found()
+        board = naming.get("leaderboard.json")
+        entrants = found if board is None else board | (found & set().union(*naming.values()))
+        return sorted(name for name in entrants if not name.startswith("."))
+
+    @_remembered
+    def leftovers(self) -> list[str]:
+        """Models that have a run record or folds here, and that neither board, reports nor config name."""
+        return sorted(self._found() - set(self.models()))
+
+    def _found(self) -> set[str]:
+        """Models that have a run record or a folder of folds."""
+        folds = self.path("folds")
+        names = {path.name for path in folds.iterdir() if path.is_dir()} if folds.is_dir() else set()
+        names |= {path.stem for path in self.path("runs").glob("*.json")}
+        return {name for name in names if not name.startswith(".")}
+
+    @_remembered
+    def naming(self) -> dict[str, set[str]]:
+        """Who names which models: the board, the reports and the project's config, as far as they can be read."""
+        found: dict[str, set[str]] = {}
+        # The checks of these files say what is wrong with them.
+        unreadable = contextlib.suppress(InputError, LookupError, TypeError, AttributeError)
+        with unreadable:
+            found["leaderboard.json"] = {str(row["model"]) for row in self.document("leaderboard.json")["models"]}
+        for report in ("aggregation", "stress", "sim_to_real"):
+            with unreadable:
+                found[f"reports/{report}.json"] = set(map(str, self.document("reports", f"{report}.json")["models"]))
+        config = self.project and self.project / "config" / "config.yaml"
+        if config is not None and config.is_file():
+            declared = found["config/config.yaml"] = set()
+            with unreadable:
+                content = read_yaml(config)
+                declared |= set(map(str, content.get("models") or ()))
+                for folder in content.get("submissions") or ():
+                    declared.add(Bundle(self.project / str(folder)).manifest.model)
+        return found
+
+    def named_by(self, model: str) -> str:
+        """The files that name a model, in words."""
+        return ", ".join(name for name, models in self.naming().items() if model in models)
+
+    def is_submitted(self, model: str) -> bool:
+        """Whether the model's predictions came from elsewhere, without readouts and embeddings."""
+        try:
+            return self.run(model).kind == "submitted"
+        except InputError:
+            return False
+
+    @_remembered
+    def tasks_of(self, model: str) -> list[TaskID]:
+        """The tasks in a model's run record; all of the release's where it cannot be read."""
+        try:
+            return [task for task in self.tasks if task in self.run(model).tasks]
+        except InputError:
+            return self.tasks
+
+    @_remembered
+    def eval_split(self) -> Split:
+        """The evaluation split of the runs: the first that can be read; another one elsewhere is mixed provenance."""
+        for model in self.run_files():
+            try:
+                return Split(self.run(model).eval_split.upper())
+            except InputError:
+                continue
+        return Split.DEV
+
+    @_remembered
+    def seed(self) -> int:
+        """The seed of the runs: the first that can be read."""
+        for model in self.run_files():
+            try:
+                return self.run(model).run_manifest.seed
+            except InputError:
+                continue
+        raise InputError(f"{self.path('runs')}: no readable run record, expected one a model")
+
+    @_remembered
+    def document(self, *parts: str) -> Any:
+        """A JSON file."""
+        return read_json(self.path(*parts))
+
+    def index_path(self, task: TaskID, split: Split) -> Path:
+        """Where the index of a task's split is."""
+        return self.path("scenes", task.value, f"{split.value}.index.parquet")
+
+    @_remembered
+    def index(self, task: TaskID, split: Split) -> pa.Table:
+        """The index of a task's split, as written."""
+        return read_index(self.index_path(task, split))
+
+    @_remembered
+    def protocols(self, task: TaskID) -> dict[str, OODProtocol]:
+        """All protocols of a task, the stress report's included."""
+        manifest = self.manifest()
+        return task_protocols(manifest.tasks[task], manifest.stress_regimes.get(task, ()))
+
+    @_remembered
+    def board_protocols(self, task: TaskID) -> dict[str, OODProtocol]:
+        """The protocols that the leaderboard shows."""
+        return board_protocols(self.manifest().tasks[task])
+
+    @_remembered
+    def has_stress(self) -> bool:
+        """Whether the stress report was built."""
+        return self.path("reports", "stress.json").exists()
+
+    def folds(self, task: TaskID) -> Iterator[tuple[str, str]]:
+        """(protocol, value) of every fold of a task."""
+        for name, protocol in self.protocols(task).items():
+            for value in protocol.eval_values():
+                yield name, value
+
+    def model_folds(self) -> Iterator[tuple[str, TaskID, str, str]]:
+        """(model, task, protocol, value) of every fold that was scored.
+
+        The stress folds count where their report was built; a submission has the board's folds alone.
+        """
+        for model in self.models():
+            stress = self.has_stress() and not self.is_submitted(model)
+            for task in self.tasks_of(model):
+                for protocol, value in self.folds(task):
+                    if stress or protocol in self.board_protocols(task):
+                        yield model, task, protocol, value
+
+    def side_path(self, task: TaskID, protocol: str, value: str, side: str) -> Path:
+        """Where the train or eval side of a fold is."""
+        return self.path("splits", task.value, protocol, value, f"{side}.parquet")
+
+    @_remembered
+    def fold(self, task: TaskID, protocol: str, value: str) -> Fold:
+        """A fold as written."""
+        return read_fold(*(self.side_path(task, protocol, value, side) for side in ("train", "eval")), protocol, value)
+
+    @_remembered
+    def rebuilt(self, task: TaskID, protocol: str, value: str) -> Fold:
+        """The same fold, built again from the frozen indexes."""
+        indexes = self.index(task, Split.TRAIN), self.index(task, self.eval_split())
+        return self.protocols(task)[protocol].fold(value, *indexes, self.seed())
+
+    def fold_path(self, model: str, task: TaskID, protocol: str, value: str, file: str) -> Path:
+        """Where a file of a model's fold is."""
+        return self.path("folds", model, task.value, protocol, value, file)
+
+    @_remembered
+    def predictions(self, model: str, task: TaskID, protocol: str, value: str) -> pa.Table:
+        """A fold's predictions as written."""
+        path = self.fold_path(model, task, protocol, value, "predictions.parquet")
+        table = read_table(path, PREDICTION_SCHEMA)
+        unique_ids(path, table["scene_id"])
+        return table
+
+    def undefined(self, model: str, task: TaskID, protocol: str, value: str) -> str | None:
+        """Why a fold's predictions say that it is undefined, or None."""
+        return metadata_of(self.predictions(model, task, protocol, value)).get("undefined")
+
+    def provenance(self, model: str, task: TaskID, protocol: str, value: str) -> dict[str, Any]:
+        """What a fold's predictions say made them; InputError where they do not say."""
+        metadata = metadata_of(self.predictions(model, task, protocol, value))
+        try:
+            return json.loads(metadata["model_provenance"])
+        except (KeyError, ValueError):
+            path = self.fold_path(model, task, protocol, value, "predictions.parquet")
+            raise InputError(f"{path}: model_provenance: expected it in the schema metadata") from None
+
+    def metrics(self, model: str, task: TaskID, protocol: str, value: str) -> dict[str, Any]:
+        """A fold's metrics as written; InputError where they are no mapping."""
+        record = self.document("folds", model, task.value, protocol, value, "metrics.json")
+        if not isinstance(record, dict):
+            path = self.fold_path(model, task, protocol, value, "metrics.json")
+            raise InputError(f"{path}: expected a mapping")
+        return record
+
+    def embeddings(self, model: str, task: TaskID) -> Embeddings:
+        """A model's embeddings of a task; only the last ones are kept."""
+        key = (model, task.value)
+        if self._embeddings is None or self._embeddings[0] != key:
+            self._embeddings = None
+            self._embeddings = key, Embeddings.read(self.path("embeddings", model, f"{task.value}.parquet"))
+        return self._embeddings[1]

@@ -1,0 +1,212 @@
+"""Checks of every number above the predictions: metrics, replicates, run records, board and reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from common.errors import InputError
+from common.files import parse
+from common.hashing import table_hash
+from emma.audit.verify.base import AGGREGATED, RESCORED, Check
+from emma.audit.verify.results import Results
+from emma.data.protocols import InDistribution
+from emma.evaluation.scoring import primary_replicates, read_replicates, score_task
+from emma.results.leaderboard import board_csv, build_board, check_provenance
+from emma.results.manifest import bundle_hash
+from emma.results.records import Board, RunRecord
+from emma.results.runs import run_record, stress_report
+from emma.tasks import TaskID
+from emma.version import HARNESS_VERSION
+
+
+class Scores(Check):
+    """Every metric, interval, in-distribution value and bootstrap replicate follows from the predictions."""
+
+    name = "scores"
+
+    def run(self, results: Results) -> None:
+        """Rescore every bundle with the metric code."""
+        for model in results.models():
+            for task in results.tasks_of(model):
+                with self.item(results.path("folds", model, task.value)):
+                    self._task(results, model, task)
+
+    def _task(self, results: Results, model: str, task: TaskID) -> None:
+        manifest = results.manifest()
+        keys = [key for key in results.model_folds() if key[:2] == (model, task)]
+        folds: dict[str, dict[str, tuple]] = {}
+        for key in keys:
+            folds.setdefault(key[2], {})[key[3]] = (results.predictions(*key), results.undefined(*key))
+        scored, replicates = score_task(manifest.tasks[task], task.value, folds, manifest.bootstrap, results.seed())
+        for key in keys:
+            found = results.metrics(*key).get("metrics")
+            path = results.fold_path(*key, "metrics.json")
+            self.compare(path, {"metrics": found}, {"metrics": scored[key[2]][key[3]]["metrics"]}, RESCORED)
+        board = set(results.board_protocols(task))
+        for kind in ("score", "stress"):
+            own = {key: draws for key, draws in replicates.items() if (key[0] in board) == (kind == "score")}
+            if own or kind == "score":
+                path = results.path("folds", model, task.value, f"{kind}_replicates.parquet")
+                made = {"model": model, "task": task.value, "data_release_hash": manifest.data_release_hash}
+                made |= {"seed": results.seed(), "eval_split": results.eval_split().value.lower()}
+                self._replicates(path, own, made | {"harness_version": HARNESS_VERSION})
+
+    def _replicates(self, path: Path, wanted: dict[tuple[str, str, str], np.ndarray], made: dict[str, Any]) -> None:
+        rows = read_replicates(path, made)
+        found = {(row["protocol"], row["value"], row["metric"]): np.array(row["replicates"], float) for row in rows}
+        if len(found) != len(rows) or set(found) != set(wanted):
+            self.fault(path, "expected one row a fold and metric that is defined")
+            return
+        for key, draws in wanted.items():
+            same = found[key].shape == draws.shape
+            if not same or not np.allclose(found[key], draws, rtol=RESCORED, atol=RESCORED * 1e-3, equal_nan=True):
+                self.fault(path, f"{' '.join(key)}: replicates differ from those of the predictions")
+
+
+class Runs(Check):
+    """Every run record, and each field of its RunManifest, follows from metrics and predictions."""
+
+    name = "run records"
+
+    def run(self, results: Results) -> None:
+        """Collect each model's metrics again."""
+        for model in results.models():
+            path = results.path("runs", f"{model}.json")
+            with self.item(path):
+                found = results.run(model)
+                self.compare(path, found.model_dump(mode="json"), self._again(results, found), AGGREGATED)
+
+    @staticmethod
+    def _again(results: Results, found: RunRecord) -> dict[str, Any]:
+        manifest, model = results.manifest(), found.model
+        scored, hashes = {}, {}
+        for task in results.tasks_of(model):
+            places = {name: protocol.eval_values() for name, protocol in results.board_protocols(task).items()}
+            scored[task] = {
+                name: {value: results.metrics(model, task, name, value) for value in values}
+                for name, values in places.items()
+            }
+            hashes[task] = {
+                name: {value: table_hash(results.predictions(model, task, name, value)) for value in values}
+                for name, values in places.items()
+            }
+        task, protocol = results.tasks_of(model)[0], InDistribution.name
+        provenance = results.provenance(model, task, protocol, "all")
+        named = SimpleNamespace(name=model, kind=found.kind)
+        record = run_record(
+            manifest, named, provenance, scored, hashes, seed=results.seed(), eval_split=results.eval_split()
+        )
+        again = record.model_dump(mode="json")
+        bundles = {task.value: bundle_hash(values) for task, values in hashes.items()}
+        return again | {"run_manifest": {**again["run_manifest"], "prediction_bundle_hashes": bundles}}
+
+
+class Provenance(Check):
+    """All runs, and the board, are of one release, seed, evaluation split and harness version: this one's."""
+
+    name = "provenance"
+
+    def run(self, results: Results) -> None:
+        """Refuse mixed provenance."""
+        runs = {}
+        for model, path in results.run_files().items():
+            with self.item(path):
+                runs[str(path)] = results.run(model)
+                version = runs[str(path)].run_manifest.harness_version
+                if version != HARNESS_VERSION:
+                    self.fault(path, f"harness_version: {version}, expected {HARNESS_VERSION}, that of this harness")
+                if runs[str(path)].release != results.manifest().release:
+                    self.fault(path, f"release: expected {results.manifest().release}")
+        with self.item(results.path("runs")):
+            if not runs:
+                raise InputError(f"{results.path('runs')}: no run record, expected one a model")
+            check_provenance(results.manifest(), runs)
+        with self.item(results.path("leaderboard.json")):
+            rows = [row.model for row in _board(results).models]
+            path, lost = results.path("leaderboard.json"), sorted(set(results.run_files()) - set(rows))
+            for model in lost:
+                who = results.named_by(model)
+                self.fault(
+                    path,
+                    f"models: no row of {model}, although runs/{model}.json is here and {who} names it: build the board"
+                    f" and the reports with it, or, where it left models:, without it, and remove runs/{model}.json"
+                    f" and folds/{model}",
+                )
+            if not lost and sorted(rows) != sorted(results.run_files()):
+                self.fault(path, f"models: expected one row a run: {', '.join(results.run_files())}")
+
+
+class BoardFiles(Check):
+    """Ranks, averages, intervals, p-values and jackknives follow from the runs; CSV, schema and report agree."""
+
+    name = "leaderboard"
+
+    def run(self, results: Results) -> None:
+        """Build the board again and compare all its files."""
+        path = results.path("leaderboard.json")
+        with self.item(path):
+            board, aggregation = self._again(results)
+            self.compare(path, results.document("leaderboard.json"), board.model_dump(mode="json"), AGGREGATED)
+            where = results.path("reports", "aggregation.json")
+            with self.item(where):
+                self.compare(where, results.document("reports", "aggregation.json"), _plain(aggregation), AGGREGATED)
+        schema = results.path("leaderboard.schema.json")
+        with self.item(schema):
+            self.compare(schema, results.document("leaderboard.schema.json"), Board.model_json_schema())
+        csv = results.path("leaderboard.csv")
+        with self.item(csv):
+            found, wanted = csv.read_text(encoding="utf-8").splitlines(), board_csv(_board(results)).splitlines()
+            if found != wanted:
+                pairs = enumerate(zip(found, wanted, strict=False), 1)
+                line = next(
+                    (number for number, (one, other) in pairs if one != other), min(len(found), len(wanted)) + 1
+                )
+                self.fault(csv, f"line {line}: differs from leaderboard.json")
+
+    @staticmethod
+    def _again(results: Results) -> tuple[Board, dict[str, Any]]:
+        runs = {str(path): results.run(model) for model, path in results.run_files().items()}
+        paths = [
+            results.path("folds", model, task.value, "score_replicates.parquet")
+            for model in results.run_files()
+            for task in results.tasks_of(model)
+        ]
+        split = results.eval_split().value.lower()
+        replicates = primary_replicates(results.manifest(), paths, results.seed(), split)
+        real = {row.model: row.sim_to_real for row in _board(results).models}
+        return build_board(results.manifest(), runs, replicates, real)
+
+
+class Stress(Check):
+    """The stress report, where it was built, follows from the stress folds' metrics."""
+
+    name = "stress report"
+
+    def run(self, results: Results) -> None:
+        """Build the report again."""
+        if not results.has_stress():
+            self.note = "not built"
+            return
+        path = results.path("reports", "stress.json")
+        with self.item(path):
+            paths = [
+                results.fold_path(*key, "metrics.json")
+                for key in results.model_folds()
+                if key[2] not in results.board_protocols(key[1])
+            ]
+            wanted = stress_report(results.manifest(), paths)
+            self.compare(path, results.document("reports", "stress.json"), _plain(wanted), AGGREGATED)
+
+
+def _board(results: Results) -> Board:
+    return parse(Board, results.document("leaderboard.json"), results.path("leaderboard.json"))
+
+
+def _plain(value: Any) -> Any:
+    """A document as it is after it was written and read."""
+    return json.loads(json.dumps(value))

@@ -1,0 +1,116 @@
+"""Every scene of a task through one frozen backbone, once, in bounded memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from common.errors import InputError
+from common.files import atomic
+from emma.backbones.base import Backbone
+from emma.backbones.inputs import Contract, pool, prepare
+from emma.data.embeddings import EMBEDDING_SCHEMA
+from emma.data.scenes import iterate_scenes
+from emma.data.tables import matrix_to_lists, unique_ids, write_table
+
+
+class UnsuitedError(InputError):
+    """The model refuses the scenes' shape, such as their number of antennas."""
+
+
+class NotFiniteError(InputError):
+    """The model returns NaN or infinity."""
+
+
+def embed_batch(backbone: Backbone, iq: np.ndarray, index: pa.Table, contract: Contract) -> np.ndarray:
+    """Embed scenes of one file chunk.
+
+    Args:
+        backbone: the model.
+        iq: complex64 ``[n, A, T]``.
+        index: their index rows, which give sample rate and carrier.
+        contract: how the scenes reach the model and how its answer is read.
+
+    Returns:
+        float32 ``[n, D]``.
+
+    Raises:
+        InputError: the scenes do not fit the contract; the model fails, or returns another shape, another type, or a
+            value that is not finite.
+    """
+    rates = np.asarray(index["sample_rate_hz"])
+    carriers = np.asarray(index["center_frequency_hz"])
+    out = np.empty((len(iq), backbone.embedding_dim), np.float32)
+    for rate, carrier in sorted(set(zip(rates.tolist(), carriers.tolist(), strict=True))):
+        alike = np.flatnonzero((rates == rate) & (carriers == carrier))
+        for start in range(0, len(alike), contract.batch_size):
+            rows = alike[start : start + contract.batch_size]
+            try:
+                given, new_rate = prepare(iq[rows], rate, contract)
+            except ValueError as error:
+                raise UnsuitedError(f"model {backbone.name}: {error}") from None
+            out[rows] = _embed_checked(backbone, given, new_rate, carrier, contract.pooling)
+    return out
+
+
+def _embed_checked(backbone: Backbone, given: np.ndarray, rate: float, carrier: float, pooling: str) -> np.ndarray:
+    try:
+        values = backbone.embed(given, rate, carrier)
+    except Exception as error:  # noqa: BLE001 (a model may raise anything)
+        if isinstance(error, ValueError | RuntimeError | IndexError):
+            raise UnsuitedError(f"model {backbone.name}: embed: {error}") from None
+        raise InputError(f"model {backbone.name}: embed: {type(error).__name__}: {error}") from None
+    if not isinstance(values, np.ndarray) or values.dtype != np.float32:
+        found = f"{getattr(values, 'dtype', type(values).__name__)} {getattr(values, 'shape', '')}"
+        raise InputError(f"model {backbone.name}: embed: expected a float32 numpy array, found {found}")
+    expected, pooled = (len(given), backbone.embedding_dim), pool(values, pooling)
+    if pooled.shape != expected or (pooling != "none" and values.ndim != 3):
+        wanted = str(expected) if pooling == "none" else f"({expected[0]}, tokens, {expected[1]})"
+        hint = " (pooling reads tokens)" if pooling == "none" and values.ndim == 3 else ""
+        raise InputError(f"model {backbone.name}: embed: expected float32 {wanted}, found float32 {values.shape}{hint}")
+    if not np.isfinite(pooled).all():
+        raise NotFiniteError(f"model {backbone.name}: embed: NaN or infinity, expected finite values")
+    return pooled
+
+
+def write_embeddings(
+    path: str | Path,
+    backbone: Backbone,
+    scene_paths: Sequence[str | Path],
+    *,
+    contract: Contract,
+    provenance: Mapping[str, Any],
+) -> None:
+    """Embed the scenes of several files into one Parquet table, one row group a chunk of scenes.
+
+    Raises:
+        InputError: broken scenes, a scene that stands twice, or a model that breaks its contract.
+    """
+    metadata = {
+        "embedding_dim": str(backbone.embedding_dim),
+        "model_provenance": json.dumps(provenance, sort_keys=True),
+    }
+    schema = EMBEDDING_SCHEMA.with_metadata(metadata)
+    ids: list[pa.ChunkedArray] = []
+    # Hardly two values are the same: dictionaries would add half to the file.
+    plain = {"compression": "none", "use_dictionary": False}
+    with atomic(path) as temporary, pq.ParquetWriter(temporary, schema, **plain) as writer:
+        for scene_path in scene_paths:
+            for index, iq in iterate_scenes(scene_path):
+                values = embed_batch(backbone, iq, index, contract)
+                columns = [index["scene_id"].combine_chunks(), matrix_to_lists(values)]
+                writer.write_table(pa.table(columns, schema=schema))
+                ids.append(index["scene_id"])
+        unique_ids(path, pa.chunked_array([chunk for column in ids for chunk in column.chunks], pa.string()))
+
+
+def write_unsuited(path: str | Path, reason: str, provenance: Mapping[str, Any]) -> None:
+    """Write a table without rows that says why the model does not take the scenes."""
+    metadata = {"embedding_dim": "0", "model_provenance": json.dumps(provenance, sort_keys=True), "unsuited": reason}
+    write_table(path, EMBEDDING_SCHEMA.empty_table(), metadata)

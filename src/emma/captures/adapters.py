@@ -1,0 +1,263 @@
+"""What turns a capture set into canonical scenes of the split EMMA-REAL-OOD, with a record of what was converted.
+
+Canonical: complex64 ``[antennas, samples]`` of unit mean power, azimuth in degrees counter-clockwise from the array's
++x axis (the direction that the wave comes from), a wave from +x reaching the element at +x with leading phase.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from common.errors import InputError
+from common.files import atomic, write_json
+from common.hashing import canonical_json, content_hash, sha256, table_hash
+from emma.captures.settings import CaptureEntry, SceneShape
+from emma.data.scenes import METADATA_SCHEMA, read_index, write_scenes
+from emma.tasks import TaskID
+
+#: The split of every captured scene; no fold is ever fit on it.
+REAL_SPLIT = "EMMA-REAL-OOD"
+
+_HOME = {
+    "sigmf": "sigmf:SigmfAdapter",
+    "colosseum": "testbeds:ColosseumAdapter",
+    "powder": "testbeds:PowderAdapter",
+    "cosmos": "testbeds:CosmosAdapter",
+    "csi_array": "csi:CsiArrayAdapter",
+    "cir": "cir:CirAdapter",
+    "labelled_iq": "recordings:LabelledIqAdapter",
+    "mixed_iq": "recordings:MixedIqAdapter",
+    "sat_audio": "audio:SatAudioAdapter",
+}
+
+
+@dataclass(frozen=True)
+class Scenes:
+    """Converted scenes of one shape: ``iq`` complex64 ``[n, antennas, samples]`` and what is known of each.
+
+    ``label`` holds degrees or a class of the task; ``session`` what is drawn as a whole; ``detail`` further facts.
+    """
+
+    iq: np.ndarray
+    label: Sequence[float | str]
+    session: Sequence[str]
+    center_frequency_hz: Sequence[float]
+    device: Sequence[str | None] = ()
+    snr_db: Sequence[float] = ()
+    detail: Sequence[Mapping[str, Any]] = field(default=())
+
+
+class RealCaptureAdapter(ABC):
+    """One published layout of captures.
+
+    Args:
+        root: the set's folder; no file outside it is read.
+        entry: the set's entry in the configuration.
+        shape: the canonical scene; None where the set already holds scenes.
+
+    Attributes:
+        name: the adapter's name in the configuration.
+        converts: what it converts, and how.
+        cannot_give: what the set does not hold.
+    """
+
+    name: ClassVar[str]
+    converts: ClassVar[Mapping[str, str]]
+    cannot_give: ClassVar[tuple[str, ...]]
+
+    def __init__(self, root: str | Path, entry: CaptureEntry, shape: SceneShape | None = None) -> None:
+        self.root, self.entry, self.shape = Path(root), entry, shape
+        if not self.root.is_dir():
+            raise InputError(f"{root}: expected the folder of the capture set")
+        self._read: dict[str, str] = {}
+
+    @abstractmethod
+    def scenes(self) -> Iterator[Scenes]:
+        """The set's scenes; InputError for anything that is not what the layout promises."""
+
+    def geometry(self) -> Any:
+        """Element positions in wavelengths, where the set gives them."""
+        return None
+
+    def convert(self, scene_path: str | Path, index_path: str | Path, record_path: str | Path) -> dict[str, Any]:
+        """Write canonical scenes, their index and the conversion record; all three or none.
+
+        Raises:
+            InputError: the set is not what its layout promises.
+        """
+        with atomic(scene_path) as scenes, atomic(index_path) as index, atomic(record_path) as record:
+            write_scenes(scenes, index, ((chunk.iq, self._columns(chunk)) for chunk in self.scenes()))
+            content = self._record(index)
+            write_json(record, content)
+        return content
+
+    def _columns(self, scenes: Scenes) -> dict[str, list]:
+        n = len(scenes.iq)
+        angle = self.entry.task is TaskID.E_LOC_AOA
+        carriers = [float(value) for value in scenes.center_frequency_hz]
+        known = {
+            "task": [self.entry.task.value] * n,
+            "split": [REAL_SPLIT] * n,
+            "device": list(scenes.device) or [None] * n,
+            "session": list(scenes.session),
+            "frequency_band": [f"{value / 1e9:.4g}GHz" if value else "unknown" for value in carriers],
+            "snr_regime": ["unknown"] * n,
+            "snr_db": list(scenes.snr_db) or [0.0] * n,
+            "sample_rate_hz": [self._rate()] * n,
+            "center_frequency_hz": carriers,
+            "label_azimuth_deg": [float(value) % 360.0 for value in scenes.label] if angle else [None] * n,
+            "label_class": [None] * n if angle else [self._class(value) for value in scenes.label],
+            "detail": [canonical_json(value).decode() for value in scenes.detail] or [None] * n,
+        }
+        return {name: known.get(name, [None] * n) for name in METADATA_SCHEMA.names}
+
+    def _rate(self) -> float:
+        if self.shape is None:
+            raise InputError(f"{self.entry.name}: scene: expected samples and sample_rate_hz for adapter {self.name}")
+        return self.shape.sample_rate_hz
+
+    def _class(self, label: str) -> str:
+        classes = self.entry.mapping.classes
+        if label not in classes:
+            raise InputError(
+                f"{self.root}: label {label}: not in mapping.classes of {self.entry.name}, expected one of {[*classes]}"
+            )
+        return classes[label]
+
+    def _record(self, index_path: Path) -> dict[str, Any]:
+        index = read_index(index_path)
+        content = {
+            "adapter": self.name,
+            "set": self.entry.name,
+            "task": self.entry.task.value,
+            "split": REAL_SPLIT,
+            "scene": None if self.shape is None else self.shape.model_dump(mode="json"),
+            "mapping": self.entry.mapping.model_dump(mode="json"),
+            "converts": dict(self.converts),
+            "cannot_give": list(self.cannot_give),
+            "geometry_wavelengths": self.geometry(),
+            "files_sha256": dict(sorted(self._read.items())),
+            "scenes": index.num_rows,
+            "sessions": len(set(index["session"].to_pylist())),
+            "index_hash": table_hash(index),
+        }
+        return content | {"record_sha256": content_hash(content)}
+
+    def inside(self, relative: str) -> Path:
+        """The path of a file of the set; InputError for one that lies outside its folder or is not there."""
+        path = self.root / relative
+        if Path(relative).is_absolute() or not path.resolve().is_relative_to(self.root.resolve()):
+            raise InputError(f"{self.root}: {relative}: expected a path inside the set's folder")
+        if not path.is_file():
+            raise InputError(f"{path}: no such file, although it has a label")
+        return path
+
+    def read(self, relative: str) -> bytes:
+        """The bytes of a file of the set, whose hash goes into the record."""
+        try:
+            data = self.inside(relative).read_bytes()
+        except OSError as error:
+            raise InputError(f"{self.root / relative}: cannot be read ({error.strerror})") from None
+        self._read[relative] = sha256(data)
+        return data
+
+    def labels(self, *needed: str) -> list[dict[str, str]]:
+        """Rows of ``labels.csv``; InputError where it lacks one of the ``needed`` columns, or names a path twice."""
+        text = self.read("labels.csv")
+        try:
+            rows = list(csv.DictReader(text.decode("utf-8").splitlines(), strict=True))
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise InputError(f"{self.root / 'labels.csv'}: expected CSV ({error})") from None
+        if not rows:
+            raise InputError(f"{self.root / 'labels.csv'}: expected at least one row")
+        for name in ("path", "session", *needed):
+            if any(row.get(name) is None for row in rows):
+                raise InputError(f"{self.root / 'labels.csv'}: {name}: expected this column in every row")
+        seen: set[str] = set()
+        for row in rows:
+            if row["path"] in seen:
+                raise InputError(f"{self.root / 'labels.csv'}: {row['path']} stands twice, expected one label a path")
+            seen.add(row["path"])
+        return rows
+
+    def labelled_recordings(self) -> tuple[str, list[dict[str, str]]]:
+        """The label's column and the rows of ``labels.csv``; InputError unless rows and files of ``data`` match."""
+        column = self.entry.mapping.column or "label"
+        rows = self.labels(column, "sample_rate_hz", "center_freq_hz")
+        self._rate()
+        for row in rows:
+            self.inside(row["path"])
+        self.all_labelled([row["path"] for row in rows], "data/*")
+        return column, rows
+
+    def all_labelled(self, labelled: Sequence[str], pattern: str) -> None:
+        """InputError where a file that ``pattern`` matches has no label."""
+        found = {path.relative_to(self.root).as_posix() for path in self.root.glob(pattern) if path.is_file()}
+        if missing := sorted(found - set(labelled)):
+            raise InputError(f"{self.root / missing[0]}: expected a label in labels.csv, found none")
+
+    def number(self, row: Mapping[str, str], name: str, *, default: float | None = None) -> float:
+        """A number of a row of ``labels.csv``; ``default`` where the field is empty."""
+        try:
+            value = default if not row[name] and default is not None else float(row[name])
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise InputError(f"{self.root / 'labels.csv'}: {row['path']}: {name}: {row[name]!r}, expected a number")
+        return value
+
+
+def adapter(root: str | Path, entry: CaptureEntry, shape: SceneShape | None = None) -> RealCaptureAdapter:
+    """The adapter that an entry names, at work on the set in ``root``."""
+    module, _, name = _HOME[entry.adapter].partition(":")
+    return getattr(importlib.import_module(f"emma.captures.{module}"), name)(root, entry, shape)
+
+
+def unit_power(iq: np.ndarray) -> np.ndarray:
+    """Scenes ``[n, antennas, samples]`` at mean power 1, complex64; a silent scene stays zero."""
+    power = np.mean(np.abs(iq) ** 2, axis=(1, 2), keepdims=True)
+    return (iq / np.sqrt(np.where(power > 0, power, 1.0))).astype(np.complex64)
+
+
+def resample(iq: np.ndarray, rate_hz: float, wanted_hz: float) -> np.ndarray:
+    """Change the sample rate of ``[..., samples]`` by scipy's polyphase filter (``scipy.signal.resample_poly``)."""
+    if rate_hz == wanted_hz:
+        return iq
+    from scipy.signal import resample_poly
+
+    ratio = Fraction(wanted_hz / rate_hz).limit_denominator(10_000)
+    return resample_poly(iq, ratio.numerator, ratio.denominator, axis=-1)
+
+
+def windows(iq: np.ndarray, shape: SceneShape, rate_hz: float, source: str | Path) -> np.ndarray:
+    """Cut a recording ``[antennas, samples]`` into scenes ``[windows, antennas, shape.samples]`` at the wanted rate.
+
+    Windows are spread evenly from ``shape.start`` to the end; each is resampled with a margin of its own length on
+    either side where the recording has it.
+
+    Raises:
+        InputError: the recording is too short for one window.
+    """
+    need = math.ceil(shape.samples * rate_hz / shape.sample_rate_hz)
+    room = iq.shape[-1] - shape.start - need
+    if room < 0:
+        raise InputError(f"{source}: {iq.shape[-1]} samples, expected at least {shape.start + need}")
+    cut = []
+    for start in shape.start + np.linspace(0, room, shape.windows).astype(int):
+        margin = min(start, need) if rate_hz != shape.sample_rate_hz else 0
+        # The margin is a whole number of output samples, so that the window starts where it is said to.
+        skip = int(margin * shape.sample_rate_hz / rate_hz)
+        first = start - round(skip * rate_hz / shape.sample_rate_hz)
+        made = resample(iq[:, first : start + 2 * need], rate_hz, shape.sample_rate_hz)
+        cut.append(made[:, skip : skip + shape.samples])
+    return np.stack(cut)

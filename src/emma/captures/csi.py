@@ -1,0 +1,148 @@
+"""Channel state information of moving antennas (NPZ and labels.csv): angles of virtual arrays, and line of sight."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from common.errors import InputError
+from emma.captures.adapters import RealCaptureAdapter, Scenes, unit_power
+from emma.tasks import TaskID
+
+#: Carriers that the Intel 5300 reports of a 20 MHz channel (IEEE 802.11-2020, table 9-72: grouping of two).
+CARRIERS = np.array([*range(-28, -1, 2), -1, *range(1, 28, 2), 28])
+SPACING_HZ = 312_500.0
+#: The product of forward and reverse channel turns twice as fast: half the wavelength of 5.54 GHz.
+WAVELENGTH_M = 0.02708
+
+
+class CsiArrayAdapter(RealCaptureAdapter):
+    """The layout of ``va16.npz`` (virtual arrays, for an angle) and ``csi64.npz`` (64 packets a link, for sight).
+
+    A scene is the channel as it is sounded: the reported carriers, unit pilots, one symbol of 3.2 us. For an array it
+    is sampled at the declared rate, one row an element; for a link the packets' symbols follow one another.
+    """
+
+    name = "csi_array"
+    converts: ClassVar = {
+        "samples": "complex CSI to the impulse response by an inverse FFT; unit mean power a scene",
+        "antennas": "rows of the virtual array in the order of pos_m",
+        "frame": "phases as recorded turn as exp(+j k pos.u), the scenes' own convention; degrees modulo 360",
+        "timing": "of an array, each element's packet timing: the line fitted to its phase over carriers, about DC",
+        "power": "RSSI and AGC are not used",
+    }
+    cannot_give: ClassVar = (
+        "samples between the packets of a link",
+        "a common phase of packets",
+        "absolute power",
+        "signal-to-noise ratio (snr_db is 0, snr_regime unknown)",
+    )
+
+    def scenes(self) -> Iterator[Scenes]:
+        """One chunk."""
+        angle = self.entry.task is TaskID.E_LOC_AOA
+        file, key, n_lead = ("va16.npz", "x", 16) if angle else ("csi64.npz", "csi", 64)
+        arrays = read_npz(self, file)
+        rows = rows_of_file(self, file, "label", "los", "center_freq_hz")
+        csi = complex_pairs(self, file, key, arrays, (n_lead, len(CARRIERS)))
+        require_rows(self, file, arrays, len(rows), key, "set", "loc", "stamp", "tx")
+        column = "label" if angle else (self.entry.mapping.column or "los")
+        place = [f"{s}/{p}" for s, p in zip(arrays["set"], arrays["loc"], strict=True)]
+        for i, (row, where, stamp) in enumerate(zip(rows, place, arrays["stamp"], strict=True)):
+            if row["session"] != f"{where}/{stamp}":
+                raise InputError(f"{self.root / file}: row {i}: {where}/{stamp}, but labels.csv says {row['session']}")
+        if angle:
+            stated = np.array([self.number(row, "label") for row in rows])
+            apart = np.abs((stated - arrays["aoa_local_deg"] + 180.0) % 360.0 - 180.0)
+            if not (apart < 0.01).all():
+                raise InputError(f"{self.root / file}: aoa_local_deg: contradicts labels.csv in row {apart.argmax()}")
+        bins = self.shape.samples if angle else self.shape.samples // n_lead
+        if abs(bins * SPACING_HZ - self._rate()) > 1 or (not angle and bins * n_lead != self.shape.samples):
+            raise InputError(
+                f"{self.entry.name}: scene: samples and sample_rate_hz: expected one symbol of 3.2 us each"
+            )
+        grid = np.zeros((*csi.shape[:2], bins), np.complex64)
+        grid[..., CARRIERS % bins] = without_timing(csi) if angle else csi
+        iq = np.fft.ifft(grid, axis=-1)
+        iq = iq if angle else iq.reshape(len(iq), 1, -1)
+        yield Scenes(
+            unit_power(iq),
+            label=[self.number(row, "label") for row in rows] if angle else [row[column] for row in rows],
+            session=place,
+            center_frequency_hz=[self.number(row, "center_freq_hz") for row in rows],
+            device=arrays["tx"].tolist(),
+            detail=[{"group": str(name)} for name in arrays["set"]],
+        )
+
+    def geometry(self) -> Any:
+        """Positions ``[16, 2]`` of the array in wavelengths; None for links."""
+        if self.entry.task is not TaskID.E_LOC_AOA:
+            return None
+        positions = read_npz(self, "va16.npz")["pos_m"]
+        mean = positions.mean(axis=0)
+        if not positions.std(axis=0).max() < 2e-3:
+            raise InputError(f"{self.root / 'va16.npz'}: pos_m: spread over 2 mm, expected one array for all rows")
+        return (mean / WAVELENGTH_M).round(6).tolist()
+
+
+def without_timing(csi: np.ndarray) -> np.ndarray:
+    """CSI ``[..., 30]`` without the linear phase over carriers that a packet's timing adds; the phase at DC stays.
+
+    The elements of a virtual array are packets of different timing, where those of an array hear one.
+    """
+    phase = np.unwrap(np.angle(csi), axis=-1)
+    offset = CARRIERS - CARRIERS.mean()
+    slope = (phase @ offset / (offset @ offset))[..., None]
+    return csi * np.exp(-1j * slope * CARRIERS)
+
+
+def read_npz(adapter: RealCaptureAdapter, file: str) -> dict[str, np.ndarray]:
+    """Arrays of an NPZ file of the set, none of them pickled."""
+    data = adapter.read(file)
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, KeyError) as error:
+        raise InputError(f"{adapter.root / file}: expected a complete NPZ file ({error})") from None
+
+
+def rows_of_file(adapter: RealCaptureAdapter, file: str, *needed: str) -> list[dict[str, str]]:
+    """Rows ``FILE#0``, ``FILE#1``, ... of labels.csv, in that order and without a hole."""
+    rows = []
+    for row in adapter.labels(*needed):
+        name, _, number = row["path"].partition("#")
+        adapter.inside(name)
+        if name == file:
+            if number != str(len(rows)):
+                raise InputError(f"{adapter.root / 'labels.csv'}: {row['path']}: expected {file}#{len(rows)} next")
+            rows.append(row)
+    return rows
+
+
+def require_rows(adapter: RealCaptureAdapter, file: str, arrays: dict, rows: int, *names: str) -> None:
+    """InputError unless each named array has as many rows as there are labels."""
+    for name in names:
+        if name not in arrays:
+            raise InputError(f"{adapter.root / file}: {name}: expected this array")
+        if len(arrays[name]) != rows:
+            raise InputError(f"{adapter.root / file}: {name}: {len(arrays[name])} rows, but labels.csv has {rows}")
+
+
+def complex_pairs(
+    adapter: RealCaptureAdapter, file: str, name: str, arrays: dict, shape: tuple[int, ...]
+) -> np.ndarray:
+    """An array ``[n, *shape, 2]`` of numbers as complex64 ``[n, *shape]``; InputError for another shape or type."""
+    values = arrays.get(name)
+    if values is None or values.shape[1:] != (*shape, 2) or values.dtype.kind not in "if":
+        found = "nothing" if values is None else f"{values.dtype} {values.shape}"
+        raise InputError(
+            f"{adapter.root / file}: {name}: {found}, expected numbers [n, {', '.join(map(str, shape))}, 2]"
+        )
+    pairs = values.astype(np.float32)
+    if not np.isfinite(pairs).all():
+        raise InputError(f"{adapter.root / file}: {name}: NaN or infinity, expected finite numbers")
+    return pairs[..., 0] + 1j * pairs[..., 1]

@@ -1,0 +1,146 @@
+"""What a capture set is declared to be before it is read: scene shape, classes, twin, anchors, licence, caveats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from common.errors import InputError
+from common.files import parse, read_yaml
+from emma.tasks import Anchors, Strict, TaskID
+
+ADAPTERS = (
+    "sigmf",
+    "colosseum",
+    "powder",
+    "cosmos",
+    "csi_array",
+    "cir",
+    "labelled_iq",
+    "mixed_iq",
+    "sat_audio",
+)
+
+_NAME = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
+
+
+class Labels(Strict):
+    """Where a set keeps its labels and what they are called in the task.
+
+    ``column`` names the label's column where the layout has several; ``classes`` maps the set's names to the task's
+    (empty for an angle, and then the label is degrees).
+    """
+
+    column: str | None = None
+    classes: dict[str, str] = {}  # noqa: RUF012 (pydantic copies defaults)
+
+
+class CaptureEntry(Strict):
+    """One entry of ``real_captures`` in ``config/config.yaml``.
+
+    ``name`` is that of ``config/captures/NAME.yaml``; ``path`` is the set's folder, relative to the project, or None
+    where the workflow makes the set itself (a surrogate).
+    """
+
+    name: _NAME
+    adapter: Literal[ADAPTERS]
+    path: str | None = None
+    task: TaskID
+    mapping: Labels = Labels()
+
+
+class SceneShape(Strict):
+    """The canonical scene that a recording becomes.
+
+    ``samples`` at ``sample_rate_hz``; ``windows`` of them a recording, evenly spread from source sample ``start`` on.
+    """
+
+    samples: Annotated[int, Field(ge=1)]
+    sample_rate_hz: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    start: Annotated[int, Field(ge=0)] = 0
+    windows: Annotated[int, Field(ge=1)] = 1
+
+
+class CaptureSet(Strict):
+    """The content of ``config/captures/NAME.yaml``.
+
+    ``kind``: ``surrogate`` for a set that the generator wrote; never real. ``session`` says what is drawn as a whole
+    in the bootstrap. ``apart`` names values of the scenes' own group that are also shown alone. ``twin``: ``release``
+    where the set has the release's own format, else the generator's recipe of scenes like the set's, with
+    ``classes`` and ``anchors`` declared here. ``surrogate`` is the recipe of a set that the workflow writes.
+    ``demonstration``: shown with its n, never part of a model's gap.
+    """
+
+    name: _NAME
+    kind: Literal["real", "surrogate"]
+    task: TaskID
+    source: str
+    licence: str
+    session: str
+    caveats: tuple[str, ...]
+    scene: SceneShape | None = None
+    classes: tuple[str, ...] = ()
+    anchors: Anchors | None = None
+    anchor_law: str | None = None
+    apart: tuple[str, ...] = ()
+    twin: dict[str, Any] | Literal["release"]
+    surrogate: dict[str, Any] | None = None
+    demonstration: bool = False
+
+    @field_validator("caveats")
+    @classmethod
+    def _some(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not value:
+            raise ValueError("expected at least one sentence")
+        return value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> CaptureSet:
+        if (self.surrogate is not None) != (self.kind == "surrogate"):
+            raise ValueError("surrogate: expected with kind surrogate, and only then")
+        own = self.twin != "release"
+        if own != (self.anchors is not None) or own != (self.anchor_law is not None):
+            raise ValueError("anchors, anchor_law: expected with a twin's own recipe, and only then")
+        if own and (self.task is TaskID.E_LOC_AOA) != (not self.classes):
+            raise ValueError("classes: expected the shared classes, or none for an angle")
+        if not own and self.classes:
+            raise ValueError("classes: the release's own where twin is release, expected none")
+        return self
+
+
+_MODULATIONS = ("OOK", "2FSK", "GFSK", "BPSK", "QPSK", "8PSK", "16QAM", "64QAM", "4PAM", "AM-DSB", "FM")
+
+#: The sets that a run reads where the configuration names none: what the generator writes with another receiver.
+DEFAULT_CAPTURES = tuple(
+    CaptureEntry(name=f"surrogate_{short}", adapter="sigmf", task=task, mapping=Labels(classes=classes))
+    for short, task, classes in (
+        ("aoa", TaskID.E_LOC_AOA, {}),
+        ("los", TaskID.E_LOC_LOS, {name: name for name in ("NLOS", "LOS")}),
+        ("drone", TaskID.E_ID_DRONE, {name: name for name in ("absent", "present")}),
+        ("amc", TaskID.E_ID_AMC, {name: name for name in _MODULATIONS}),
+    )
+)
+
+
+def load_capture_set(root: str | Path, entry: CaptureEntry) -> CaptureSet:
+    """Read ``config/captures/NAME.yaml`` of an entry.
+
+    Raises:
+        InputError: no such file, a wrong key, or a file that contradicts the entry.
+    """
+    path = Path(root) / "config" / "captures" / f"{entry.name}.yaml"
+    declared = parse(CaptureSet, read_yaml(path), path)
+    if declared.name != entry.name:
+        raise InputError(f"{path}: name: expected {entry.name}, the file's name, found {declared.name}")
+    if declared.task != entry.task:
+        raise InputError(f"{path}: task: {declared.task}, expected {entry.task} as in real_captures")
+    if (entry.path is None) != (declared.kind == "surrogate"):
+        raise InputError(f"real_captures.{entry.name}: path: expected for a set of kind real, and only then")
+    if entry.path is not None and not (Path(root) / entry.path).is_dir():
+        raise InputError(f"real_captures.{entry.name}: path: {entry.path} is no folder")
+    for name in entry.mapping.classes.values():
+        if declared.classes and name not in declared.classes:
+            raise InputError(f"real_captures.{entry.name}: mapping.classes: {name} is not among the classes of {path}")
+    return declared

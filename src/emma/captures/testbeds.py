@@ -1,0 +1,48 @@
+"""Thin layouts over the SigMF reader, for the public testbeds whose recordings come as folders of SigMF files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from emma.captures.sigmf import SigmfAdapter
+
+
+class ColosseumAdapter(SigmfAdapter):
+    """``SCENARIO/NODE/*.sigmf-meta``: the emulated scenario is the session; labels are the annotations'."""
+
+    name = "colosseum"
+    pattern: ClassVar[str] = "*/*/*.sigmf-meta"
+
+    def session(self, meta: Path, metadata: dict[str, Any]) -> str:
+        """The scenario's folder."""
+        del metadata
+        return meta.parent.parent.name
+
+
+class PowderAdapter(SigmfAdapter):
+    """``DAY/TRANSMITTER/*.sigmf-meta``: the day is the session; without an own label, the transmitter is the label."""
+
+    name = "powder"
+    pattern: ClassVar[str] = "*/*/*.sigmf-meta"
+
+    def session(self, meta: Path, metadata: dict[str, Any]) -> str:
+        """The day's folder."""
+        del metadata
+        return meta.parent.parent.name
+
+    def label(self, meta: Path, annotation: dict[str, Any]) -> str | None:
+        """The annotation's label, or the transmitter's folder."""
+        return annotation.get("core:label", meta.parent.name)
+
+
+class CosmosAdapter(SigmfAdapter):
+    """``EXPERIMENT/*.sigmf-meta``: the experiment is the session; labels are the annotations'."""
+
+    name = "cosmos"
+    pattern: ClassVar[str] = "*/*.sigmf-meta"
+
+    def session(self, meta: Path, metadata: dict[str, Any]) -> str:
+        """The experiment's folder."""
+        del metadata
+        return meta.parent.name

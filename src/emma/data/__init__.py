@@ -1,0 +1,1 @@
+"""Frozen data: scenes, tables, the release manifest, folds and their guards, embeddings."""

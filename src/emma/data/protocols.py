@@ -1,0 +1,418 @@
+"""OOD protocols: which scenes are fit on, which are scored, and the guards that keep the two apart.
+
+A fold holds out one value of an axis: the readout is fit on TRAIN scenes without that value and scored on evaluation
+scenes that have it (WILDS, Koh et al., arXiv:2012.07421).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from common.errors import InputError
+from common.hashing import sha256
+from emma.data.tables import metadata_of, read_table, rows_of, unique_ids, write_table
+from emma.tasks import OODAxis, Split, TaskSpec
+
+#: One row a scene of a fold. ``role``: fit, query (scored) or enrol (gallery). ``session``: the bootstrap's unit, where
+#: captures of one session are alike. ``target``: degrees, or the index of the class in the TaskSpec.
+FOLD_SCHEMA = pa.schema(
+    [
+        pa.field("scene_id", pa.string(), nullable=False),
+        pa.field("role", pa.string(), nullable=False),
+        pa.field("session", pa.string()),
+        pa.field("target", pa.float64(), nullable=False),
+    ]
+)
+
+
+class SplitNotAvailable(InputError):  # noqa: N818 (the protocol's own name)
+    """A fold whose train and eval scenes are not what the protocol and the manifest allow; it is never scored."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One fold: FOLD_SCHEMA tables of fit scenes and of evaluation scenes, and why it is undefined, if it is.
+
+    ``eval_split``: the split that it is scored on; ``enrolment_seed``: what drew its gallery, where it has one.
+    """
+
+    protocol: str
+    value: str
+    train: pa.Table
+    eval: pa.Table
+    undefined: str | None = None
+    eval_split: str | None = None
+    enrolment_seed: int | None = None
+
+
+class OODProtocol(ABC):
+    """A way to make folds: an axis, its held-out values in order, and the rows of a fold.
+
+    Args:
+        spec: the task's pinned declaration.
+
+    Raises:
+        InputError: the TaskSpec does not pin this protocol's axis.
+    """
+
+    name: str
+    axis: OODAxis | None
+
+    def __init__(self, spec: TaskSpec) -> None:
+        if self.axis is not None and spec.ood_axis is not self.axis:
+            raise InputError(
+                f"{self.name}: ood_axis: the task is pinned to {spec.ood_axis.value}, expected {self.axis.value}"
+            )
+        self.spec = spec
+
+    def eval_values(self) -> list[str]:
+        """The held-out values, in the order of the TaskSpec."""
+        return list(self.spec.held_out)
+
+    @abstractmethod
+    def held_out(self, index: pa.Table, value: str) -> np.ndarray:
+        """Mask ``[rows]`` of the scenes that fold ``value`` scores."""
+
+    def fitted(self, index: pa.Table, value: str) -> np.ndarray:
+        """Mask ``[rows]`` of the scenes that fold ``value`` is fit on: those that do not carry the value."""
+        return ~self.held_out(index, value)
+
+    def fold(self, value: str, train_index: pa.Table, eval_index: pa.Table, seed: int) -> Fold:
+        """Build the fold that holds out ``value``.
+
+        Args:
+            value: one of ``eval_values()``.
+            train_index: index of the TRAIN scenes.
+            eval_index: index of the evaluation scenes.
+            seed: the run's seed; it draws the enrolment session of each device.
+
+        Raises:
+            InputError: another value, or devices whose enrolment the scenes do not allow.
+        """
+        if value not in self.eval_values():
+            raise InputError(f"{self.name}: value {value}: expected one of {', '.join(self.eval_values())}")
+        train = train_index.filter(pa.array(self.fitted(train_index, value)))
+        queries = self.held_out(eval_index, value)
+        roles = np.where(queries, "query", "")
+        enrols = self.spec.readout.kind == "discriminant"
+        if enrols:
+            roles = self._enrol(eval_index, queries, seed)
+        chosen = eval_index.filter(pa.array(roles != ""))
+        fold = Fold(
+            self.name,
+            value,
+            fold_table(self.spec, train, np.full(train.num_rows, "fit")),
+            fold_table(self.spec, chosen, roles[roles != ""]),
+        )
+        split = eval_index["split"][0].as_py() if eval_index.num_rows else None
+        return replace(fold, undefined=self.undefined(fold), eval_split=split, enrolment_seed=seed if enrols else None)
+
+    def _enrol(self, index: pa.Table, queries: np.ndarray, seed: int) -> np.ndarray:
+        """Roles of the rows: one enrolment session for every device, the queried scenes of the other sessions."""
+        for column in ("device", "session", "receiver"):
+            if index[column].null_count:
+                raise InputError(f"{self.name}: {column}: null in an evaluation scene, expected a value to enrol by")
+        devices = np.asarray(index["device"].to_pylist())
+        sessions = np.asarray(index["session"].to_pylist())
+        receivers = np.asarray(index["receiver"].to_pylist())
+        enrolled = np.zeros(len(devices), bool)
+        for device in self.spec.classes:
+            own = np.unique(sessions[devices == device])
+            if len(own) < 2:
+                raise InputError(f"device {device}: {len(own)} evaluation sessions, expected two or more to enrol from")
+            pick = int(sha256(f"{seed}/enrol/{device}".encode()), 16) % len(own)
+            session = (devices == device) & (sessions == own[pick])
+            enrolled |= session
+            clash = queries & (devices == device) & ~session & np.isin(receivers, np.unique(receivers[session]))
+            if clash.any():
+                raise InputError(f"device {device}: receiver {receivers[clash][0]} both enrols and queries it")
+        counts = {device: int((enrolled & (devices == device)).sum()) for device in self.spec.classes}
+        if len(set(counts.values())) > 1:
+            raise InputError(f"enrolment: captures a device {counts}, expected the same number for each")
+        return np.where(enrolled, "enrol", np.where(queries, "query", ""))
+
+    def undefined(self, fold: Fold) -> str | None:
+        """Why a fold that lacks scenes or classes cannot be scored, or None."""
+        queries = fold.eval.filter(pc.equal(fold.eval["role"], "query"))
+        if not fold.train.num_rows or not queries.num_rows:
+            return f"{fold.protocol} {fold.value}: no scenes to {'score' if fold.train.num_rows else 'fit on'}"
+        needed = {"fit": fold.train} | ({} if self.spec.readout.kind == "discriminant" else {"scored": queries})
+        for what, table in needed.items():
+            present = {int(target) for target in table["target"].to_pylist()}
+            for number, name in enumerate(self.spec.classes):
+                spared = self.spec.readout.kind == "discriminant" and name == fold.value
+                if number not in present and not spared:
+                    return f"{fold.protocol} {fold.value}: class {name} has no {what} scene"
+        return None
+
+
+class _LeaveOneValueOut(OODProtocol):
+    """Hold out the scenes that carry one value of the axis."""
+
+    def held_out(self, index: pa.Table, value: str) -> np.ndarray:
+        """Mask of the scenes whose axis value is ``value``."""
+        return _mask(index, self.axis, value)
+
+
+class LeaveOneEnvironmentOut(_LeaveOneValueOut):
+    """Asks whether the model transfers across channel conditions."""
+
+    name = "leave-one-environment-out"
+    axis = OODAxis.ENVIRONMENT
+
+
+class LeaveOneUnitOut(_LeaveOneValueOut):
+    """Asks whether the model recognises a device that it has never seen, by enrolment, session apart."""
+
+    name = "leave-one-unit-out"
+    axis = OODAxis.DEVICE
+
+
+class LeaveOneSNRRegimeOut(_LeaveOneValueOut):
+    """Asks whether the model transfers to a noise regime that it has never seen.
+
+    Args:
+        spec: the task's pinned declaration.
+        stress: regimes to hold out in the stress report; None where the TaskSpec pins this axis itself.
+    """
+
+    name = "leave-one-snr-regime-out"
+    axis = OODAxis.SNR_REGIME
+
+    def __init__(self, spec: TaskSpec, stress: tuple[str, ...] | None = None) -> None:
+        if stress is None:
+            super().__init__(spec)
+        self.spec, self.stress = spec, stress
+
+    def eval_values(self) -> list[str]:
+        """The regimes of the stress report, or the TaskSpec's."""
+        return list(self.spec.held_out if self.stress is None else self.stress)
+
+
+class LeaveOneBandOut(OODProtocol):
+    """An unseen frequency band layered on an unseen environment: neither was met in training.
+
+    Fold ``environment+band`` is fit on scenes of other environments in other bands, and scored on scenes of both.
+    """
+
+    name = "leave-one-band-out"
+    axis = OODAxis.FREQUENCY_BAND
+
+    def __init__(self, spec: TaskSpec) -> None:
+        if spec.ood_axis is not OODAxis.ENVIRONMENT or not spec.layered_band:
+            raise InputError(f"{self.name}: layered_band: expected a task pinned to environment that lists its bands")
+        self.spec = spec
+
+    def eval_values(self) -> list[str]:
+        """Pairs ``environment+band``, environments first."""
+        return [f"{environment}+{band}" for environment in self.spec.held_out for band in self.spec.layered_band]
+
+    def held_out(self, index: pa.Table, value: str) -> np.ndarray:
+        """Mask of the scenes that have both the environment and the band."""
+        environment, band = value.split("+")
+        return _mask(index, OODAxis.ENVIRONMENT, environment) & _mask(index, OODAxis.FREQUENCY_BAND, band)
+
+    def fitted(self, index: pa.Table, value: str) -> np.ndarray:
+        """Mask of the scenes that have neither the environment nor the band."""
+        environment, band = value.split("+")
+        return ~_mask(index, OODAxis.ENVIRONMENT, environment) & ~_mask(index, OODAxis.FREQUENCY_BAND, band)
+
+
+class InDistribution(OODProtocol):
+    """No value held out: a readout fit on all TRAIN scenes, against which the generalisation gap is read."""
+
+    name = "in-distribution"
+    axis = None
+
+    def eval_values(self) -> list[str]:
+        """One fold for all values."""
+        return ["all"]
+
+    def held_out(self, index: pa.Table, value: str) -> np.ndarray:
+        """Every scene is scored."""
+        return np.ones(index.num_rows, bool)
+
+    def fitted(self, index: pa.Table, value: str) -> np.ndarray:
+        """Every TRAIN scene is fit on."""
+        return np.ones(index.num_rows, bool)
+
+
+_PRIMARY = {kind.axis: kind for kind in (LeaveOneEnvironmentOut, LeaveOneUnitOut, LeaveOneSNRRegimeOut)}
+
+
+def primary_protocol(spec: TaskSpec) -> OODProtocol:
+    """The protocol that the TaskSpec pins."""
+    if spec.ood_axis not in _PRIMARY:
+        expected = ", ".join(axis.value for axis in _PRIMARY)
+        raise InputError(f"ood_axis: {spec.ood_axis.value} is a secondary axis, expected one of {expected}")
+    return _PRIMARY[spec.ood_axis](spec)
+
+
+def board_protocols(spec: TaskSpec) -> dict[str, OODProtocol]:
+    """The protocols that the leaderboard shows for a task, by name: primary, in-distribution, layered band."""
+    protocols = [primary_protocol(spec), InDistribution(spec)]
+    protocols += [LeaveOneBandOut(spec)] if spec.layered_band else []
+    return {protocol.name: protocol for protocol in protocols}
+
+
+def task_protocols(spec: TaskSpec, stress_regimes: tuple[str, ...] = ()) -> dict[str, OODProtocol]:
+    """All protocols of a task by name: the board's and, where it is not the primary one, the SNR stress."""
+    protocols = board_protocols(spec)
+    if stress_regimes and LeaveOneSNRRegimeOut.name not in protocols:
+        protocols[LeaveOneSNRRegimeOut.name] = LeaveOneSNRRegimeOut(spec, stress_regimes)
+    return protocols
+
+
+def protocol_named(name: str, spec: TaskSpec, stress_regimes: tuple[str, ...] = ()) -> OODProtocol:
+    """One of a task's protocols by its name; InputError for a name that is none of them."""
+    protocols = task_protocols(spec, stress_regimes)
+    if name not in protocols:
+        raise InputError(f"protocol {name}: expected one of {', '.join(protocols)}")
+    return protocols[name]
+
+
+def place_of(path: Path) -> tuple[str, str]:
+    """Protocol and value of a fold's file, as its folders ``PROTOCOL/VALUE`` say; InputError for a shorter path."""
+    if len(path.parts) < 3:
+        raise InputError(f"{path}: expected a file in folders PROTOCOL/VALUE")
+    return path.parts[-3], path.parts[-2]
+
+
+def fold_table(spec: TaskSpec, index: pa.Table, roles: np.ndarray) -> pa.Table:
+    """A FOLD_SCHEMA table of index rows, in scene-id order."""
+    target = index[spec.label]
+    if spec.classes:
+        target = pc.index_in(target, value_set=pa.array(spec.classes, pa.string()))
+    if target.null_count:
+        raise InputError(f"{spec.label}: a scene without a label of the task, expected one for every scene")
+    # Captures of one session share channel, drift and receiver: the bootstrap draws sessions, not captures.
+    session = index["session"] if spec.readout.kind == "discriminant" else pa.nulls(index.num_rows, pa.string())
+    table = pa.table(
+        [index["scene_id"], pa.array(roles, pa.string()), session, target.cast(pa.float64())], schema=FOLD_SCHEMA
+    )
+    return table.sort_by("scene_id")
+
+
+def write_side(path: str | Path, fold: Fold, side: Literal["train", "eval"]) -> None:
+    """Write one side of a fold with its name, evaluation split, enrolment seed and why it is undefined, if any."""
+    naming = {"protocol": fold.protocol, "value": fold.value, "eval_split": fold.eval_split}
+    naming |= {"enrolment_seed": fold.enrolment_seed, "undefined": fold.undefined}
+    naming = {key: str(said) for key, said in naming.items() if said is not None}
+    write_table(path, fold.train if side == "train" else fold.eval, naming)
+
+
+def read_side(path: str | Path, protocol: str, value: str) -> pa.Table:
+    """Read one side that ``write_side`` wrote; InputError on a broken file, SplitNotAvailable on another fold's."""
+    table = read_table(path, FOLD_SCHEMA)
+    metadata = metadata_of(table)
+    if (metadata.get("protocol"), metadata.get("value")) != (protocol, value):
+        found = f"{metadata.get('protocol')} {metadata.get('value')}"
+        raise SplitNotAvailable(f"{path}: fold {found}, expected {protocol} {value}")
+    unique_ids(path, table["scene_id"])
+    return table
+
+
+def read_fold(train: str | Path, evaluation: str | Path, protocol: str, value: str) -> Fold:
+    """Read the sides that ``write_side`` wrote; InputError on a broken file, SplitNotAvailable on another fold's."""
+    place = (protocol, value)
+    sides = read_side(train, *place), read_side(evaluation, *place)
+    metadata = metadata_of(sides[1])
+    seed = metadata.get("enrolment_seed")
+    if seed is not None and not seed.isdecimal():
+        raise InputError(f"{evaluation}: enrolment_seed: {seed}, expected a number of 0 or more")
+    drawn = None if seed is None else int(seed)
+    return Fold(*place, *sides, metadata.get("undefined"), metadata.get("eval_split"), drawn)
+
+
+def guard_fold(protocol: OODProtocol, fold: Fold, train_index: pa.Table, eval_index: pa.Table) -> None:
+    """Refuse a fold whose scenes are not those that the protocol and the manifest's assignments allow.
+
+    Args:
+        protocol: the protocol under which the fold is said to be.
+        fold: the fold as it would be fit and scored.
+        train_index: the frozen index of TRAIN, checked against the manifest.
+        eval_index: the frozen index of the evaluation split, checked against the manifest.
+
+    Raises:
+        SplitNotAvailable: the fold is another protocol's, or a side draws from a split that is not its own; a scene
+            is not assigned to its side's split, is on the wrong side of the held-out value, or is on both sides by id,
+            by samples or by propagation link; a scene of the protocol's is missing or stands twice; a label, session
+            or role is not the one that index and protocol give it.
+    """
+    where = f"fold {fold.protocol} {fold.value}"
+    sides: Mapping[str, tuple[pa.Table, pa.Table]] = {
+        "train": (fold.train, train_index),
+        "eval": (fold.eval, eval_index),
+    }
+    if fold.protocol != protocol.name or fold.value not in protocol.eval_values():
+        raise SplitNotAvailable(f"{where}: expected a fold of {protocol.name}")
+    rows = {}
+    for side, (table, index) in sides.items():
+        # Two indexes in each other's place agree with a fold made of them, though not with what their scenes say.
+        splits = set(index["split"].unique().to_pylist())
+        allowed = {Split.TRAIN.value} if side == "train" else {Split.DEV.value, Split.HOLDOUT.value}
+        if len(splits) > 1 or not splits <= allowed:
+            raise SplitNotAvailable(f"{where}: {side} draws from {', '.join(sorted(splits))}")
+        try:
+            rows[side] = index.take(pa.array(rows_of(index["scene_id"], table["scene_id"], where)))
+        except InputError as error:
+            raise SplitNotAvailable(f"{error}: not assigned to the split that {side} draws from") from None
+    if not protocol.fitted(rows["train"], fold.value).all():
+        raise SplitNotAvailable(f"{where}: a train scene carries the held-out value")
+    queries = np.asarray(fold.eval["role"].to_pylist()) == "query"
+    if not protocol.held_out(rows["eval"], fold.value)[queries].all():
+        raise SplitNotAvailable(f"{where}: an eval scene does not carry the held-out value")
+    for column, what in (("scene_id", "scene"), ("iq_sha256", "samples"), ("link_id", "propagation link")):
+        shared = pc.is_in(rows["eval"][column], value_set=rows["train"][column].combine_chunks().drop_null())
+        if pc.any(shared).as_py():
+            raise SplitNotAvailable(f"{where}: {column}: train and eval share a {what}")
+    _guard_content(protocol, fold, rows, (train_index, eval_index))
+
+
+def _guard_content(
+    protocol: OODProtocol, fold: Fold, rows: Mapping[str, pa.Table], assigned: tuple[pa.Table, pa.Table]
+) -> None:
+    """Refuse a fold that is not all that the protocol makes of the indexes, or has other labels, sessions or roles."""
+    where = f"fold {fold.protocol} {fold.value}"
+    roles = {"train": fold.train["role"].to_pylist(), "eval": fold.eval["role"].to_pylist()}
+    for side, table in {"train": fold.train, "eval": fold.eval}.items():
+        if not fold_table(protocol.spec, rows[side], np.array(roles[side], str)).equals(table):
+            raise SplitNotAvailable(f"{where}: {side}: order, session or target differ from the index of the split")
+    wanted = protocol.fitted(assigned[0], fold.value), protocol.held_out(assigned[1], fold.value)
+    found = len(set(fold.train["scene_id"].to_pylist())), int(protocol.held_out(rows["eval"], fold.value).sum())
+    if (fold.train.num_rows, *found) != (found[0], wanted[0].sum(), wanted[1].sum()):
+        raise SplitNotAvailable(f"{where}: scenes are missing or stand twice, expected every scene of the value once")
+    enrol = np.array(roles["eval"], str) == "enrol"
+    if set(roles["train"]) - {"fit"} or set(roles["eval"]) - {"enrol", "query"}:
+        raise SplitNotAvailable(f"{where}: role: expected fit in train, query or enrol in eval")
+    if protocol.spec.readout.kind != "discriminant" and enrol.any():
+        raise SplitNotAvailable(f"{where}: role: enrol, expected query alone for this task")
+    if protocol.spec.readout.kind == "discriminant":
+        _guard_gallery(where, protocol.spec, rows["eval"], enrol, assigned[1])
+    if protocol.undefined(fold) != fold.undefined:
+        raise SplitNotAvailable(f"{where}: undefined: {fold.undefined}, expected {protocol.undefined(fold)}")
+
+
+def _guard_gallery(where: str, spec: TaskSpec, rows: pa.Table, enrol: np.ndarray, index: pa.Table) -> None:
+    """Refuse a gallery that is not one whole session of each unit, or shares its receiver with a query of the unit."""
+    gallery = rows.filter(pa.array(enrol))
+    chains = pc.binary_join_element_wise(rows["device"], rows["receiver"], "/").to_numpy()
+    if np.isin(chains[~enrol], chains[enrol]).any():
+        raise SplitNotAvailable(f"{where}: receiver: a device is enrolled and queried at one")
+    sessions = set(zip(gallery["device"].to_pylist(), gallery["session"].to_pylist(), strict=True))
+    pairs = zip(index["device"].to_pylist(), index["session"].to_pylist(), strict=True)
+    whole = sum(pair in sessions for pair in pairs)
+    if sorted(device for device, _ in sessions) != sorted(spec.classes) or gallery.num_rows != whole:
+        raise SplitNotAvailable(f"{where}: role: expected one whole enrolment session of each device")
+
+
+def _mask(index: pa.Table, axis: OODAxis | None, value: str) -> np.ndarray:
+    return np.asarray(pc.fill_null(pc.equal(index[axis.value], value), False))

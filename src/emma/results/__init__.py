@@ -1,0 +1,1 @@
+"""From folds to the leaderboard: typed records, aggregation, ranking, and the Evaluator."""

@@ -1,0 +1,1 @@
+"""What only the workflow needs: its configuration, its plan, code identity, and the warm worker."""

@@ -1,0 +1,70 @@
+"""``config/config.yaml``: what a run of the workflow is, validated before any rule is planned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag, field_validator
+
+from common.errors import InputError
+from common.files import parse
+from emma.captures.settings import CaptureEntry
+from emma.tasks import Strict
+
+#: A word, or a list of sets: an error speaks of the one that was meant.
+_Captures = Annotated[
+    Annotated[Literal["surrogate", "none"], Tag("word")] | Annotated[tuple[CaptureEntry, ...], Tag("sets")],
+    Discriminator(lambda value: "word" if isinstance(value, str) else "sets"),
+]
+
+
+class ProjectConfig(Strict):
+    """The keys of ``config/config.yaml``; each can be set on the command line with ``--config key=value``."""
+
+    release: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    seed: Annotated[int, Field(ge=0)]
+    eval_split: Literal["DEV", "HOLDOUT"]
+    models: Annotated[tuple[str, ...], Field(min_length=1)]
+    submissions: tuple[str, ...] = ()
+    real_captures: _Captures = "surrogate"
+    floor_events: dict[str, Any] | None = None
+
+    @field_validator("real_captures")
+    @classmethod
+    def _each_once(cls, value: str | tuple[CaptureEntry, ...]) -> str | tuple[CaptureEntry, ...]:
+        names = [] if isinstance(value, str) else [entry.name for entry in value]
+        if not isinstance(value, str) and not names:
+            raise ValueError("expected surrogate, none, or at least one set")
+        if len(set(names)) != len(names):
+            raise ValueError("a set stands twice, expected each once")
+        return value
+
+    @field_validator("submissions")
+    @classmethod
+    def _inside(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if any(Path(path).is_absolute() or ".." in Path(path).parts for path in value):
+            raise ValueError("expected folders inside the project")
+        return value
+
+
+def check_config(value: dict[str, Any], root: Path, source: str = "config/config.yaml") -> ProjectConfig:
+    """Validate the workflow's effective configuration.
+
+    Args:
+        value: the configuration as the workflow sees it.
+        root: the project's folder, where ``config/models`` and ``config/releases`` are.
+        source: what to call it in an error.
+
+    Raises:
+        InputError: unknown key, wrong type, an unknown release or model, or a model named twice.
+    """
+    config = parse(ProjectConfig, value, source)
+    if len(set(config.models)) != len(config.models):
+        raise InputError(f"{source}: models: a model stands twice, expected each once")
+    for key, folder, names in (("release", "releases", [config.release]), ("models", "models", config.models)):
+        for name in names:
+            if not (root / "config" / folder / f"{name}.yaml").is_file():
+                known = ", ".join(sorted(path.stem for path in (root / "config" / folder).glob("*.yaml")))
+                raise InputError(f"{source}: {key}: {name} is unknown, expected one of {known}")
+    return config

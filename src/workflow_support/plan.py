@@ -1,0 +1,269 @@
+"""The plan of a run: its models, tasks and folds, and the strings in which a change of code or config shows.
+
+The workflow's rules ask this module for names and digests; nothing here knows Snakemake.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from common.errors import InputError
+from common.hashing import canonical_json
+from emma.audit.submissions import MANIFEST_NAME, Bundle
+from emma.backbones.load import ModelConfig, load_model_config
+from emma.backbones.references import check_reference
+from emma.captures.settings import DEFAULT_CAPTURES, CaptureEntry, CaptureSet, load_capture_set
+from emma.data.protocols import InDistribution, board_protocols, task_protocols
+from emma.data.release import holdout_seed, load_release_config, results_folder
+from emma.tasks import Split, TaskID, TaskSpec
+from workflow_support.config import check_config
+from workflow_support.identity import code_digest, outside_digest
+
+#: Libraries that decide numbers, by the program that they decide them in.
+_LIBRARIES = {
+    "make_channels": ("numpy", "torch", "sionna-no-rt"),
+    "make_scenes": ("numpy", "scipy"),
+    "embed": ("numpy", "scipy", "torch", "onnxruntime"),
+    "pretrain": ("numpy", "torch"),
+    "fit_fold": ("numpy", "scipy"),
+    "score_task": ("numpy", "torchmetrics"),
+    "score_submission": ("numpy", "torchmetrics"),
+    "make_twin": ("numpy",),
+    "make_surrogate": ("numpy", "sigmf"),
+    "convert_captures": ("numpy", "scipy", "sigmf"),
+    "embed_captures": ("numpy", "scipy", "torch", "onnxruntime"),
+    "score_captures": ("numpy", "scipy"),
+    "build_page": ("altair", "vl-convert-python", "Jinja2"),
+}
+
+
+def job_environment(root: str | Path) -> dict[str, str]:
+    """What every job's environment holds: this project's folder and source, this interpreter, one thread a library.
+
+    One thread a job gives the same bytes on any number of cores. The folder is relative to the working directory. The
+    C library keeps what arrays gave back, where it would ask the system for it again, page by page, at every batch.
+
+    Raises:
+        InputError: the folder's relative path has white space, which would break the rules' commands.
+    """
+    home = os.path.relpath(root)
+    if any(map(str.isspace, home)):
+        raise InputError(f"{root}: expected a path without white space from the working directory to EMMA's folder")
+    settings = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    settings |= {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**28)}
+    search = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return {"EMMA_HOME": home, "PYTHONPATH": str(Path(root) / "src"), "PATH": search, **settings}
+
+
+class Plan:
+    """Everything that the rules need to know before a job runs.
+
+    Args:
+        config: the workflow's effective configuration.
+        root: the folder of the run: its ``config``, models' weights and results.
+        home: the folder of the programs and the source; by default ``root``. A workflow that uses this one as a
+            ``module`` has its own root.
+        elsewhere: whether jobs run in another environment than the plan's, as with conda.
+
+    Raises:
+        InputError: any configuration file is wrong, a model names a function that is not there, or HOLDOUT is asked
+            for without its seed.
+    """
+
+    #: (protocol, value) of the fold that holds nothing out.
+    reference = (InDistribution.name, "all")
+
+    def __init__(
+        self, config: dict[str, Any], root: str | Path, home: str | Path | None = None, *, elsewhere: bool = False
+    ) -> None:
+        self.root, self._elsewhere = Path(root), elsewhere
+        self.home = Path(root if home is None else home)
+        self.config = check_config(config, self.root)
+        self.release_path = f"config/releases/{self.config.release}.yaml"
+        self.release = load_release_config(self.root / self.release_path)
+        self.models = {name: self._model(name) for name in self.config.models}
+        self.eval_split = Split(self.config.eval_split)
+        self.results = results_folder(self.release.release, self.eval_split)
+        if self.eval_split is Split.HOLDOUT:
+            holdout_seed(self.release)
+        self.tasks = list(self.release.tasks)
+        for spec in self.release.tasks.values():
+            board_protocols(spec)
+        self.submissions = self._submissions()
+        self.captures = self._captures()
+
+    def _submissions(self) -> dict[str, Bundle]:
+        """Submitted bundles by the name of their model."""
+        found: dict[str, Bundle] = {}
+        for folder in self.config.submissions:
+            bundle = Bundle(self.root / folder)
+            if bundle.manifest.model in {*found, *self.models}:
+                raise InputError(f"{folder}: model: {bundle.manifest.model} is another row's name")
+            found[bundle.manifest.model] = bundle
+        return found
+
+    def _captures(self) -> dict[str, tuple[CaptureEntry, CaptureSet]]:
+        """Entry and declaration of every capture set of a task of the release, by name."""
+        entries = self.config.real_captures
+        if entries == "none":
+            return {}
+        entries = DEFAULT_CAPTURES if entries == "surrogate" else entries
+        return {
+            entry.name: (entry, load_capture_set(self.root, entry)) for entry in entries if entry.task in self.tasks
+        }
+
+    def captures_of(self, model: str) -> list[str]:
+        """Capture sets of the tasks that a model takes."""
+        return [name for name, (entry, _) in self.captures.items() if entry.task.value in self.tasks_of(model)]
+
+    def surrogates(self) -> list[str]:
+        """Capture sets that the workflow writes itself."""
+        return [name for name, (_, declared) in self.captures.items() if declared.surrogate is not None]
+
+    def capture_root(self, name: str) -> str:
+        """The folder of a set's recordings."""
+        return self.captures[name][0].path or f"{self.results}/captures/{name}/recordings"
+
+    def capture_entry(self, name: str) -> str:
+        """A set's entry of ``real_captures`` as JSON."""
+        return canonical_json(self.captures[name][0].model_dump(mode="json")).decode()
+
+    def twin_files(self, name: str, end: str) -> list[str]:
+        """Files of the scenes that a set's readout is fit on and scored on beside the captured ones."""
+        entry, declared = self.captures[name]
+        if declared.twin != "release":
+            return [f"{self.results}/captures/{name}/twin/{split}{end}" for split in ("TRAIN", "DEV")]
+        return [f"{self.results}/scenes/{entry.task}/{split}{end}" for split in ("TRAIN", self.eval_split.value)]
+
+    def embedded_for_captures(self, model: str) -> list[str]:
+        """Scene files of the sets of a model's tasks, and of those sets' own twins."""
+        files = []
+        for name in self.captures_of(model):
+            files.append(f"{self.results}/captures/{name}/scenes.parquet")
+            files += self.twin_files(name, ".parquet") if self.captures[name][1].twin != "release" else []
+        return files
+
+    def scored_for_captures(self, model: str) -> list[str]:
+        """What a model's scores on capture sets are made from, apart from its embeddings of the sets."""
+        own = [
+            f"{self.results}/embeddings/{model}/{self.captures[name][0].task}.parquet"
+            for name in self.captures_of(model)
+            if self.captures[name][1].twin == "release"
+        ]
+        sets = [
+            path
+            for name in self.captures_of(model)
+            for path in (
+                f"{self.results}/captures/{name}/index.parquet",
+                f"{self.results}/captures/{name}/record.json",
+                *self.twin_files(name, ".index.parquet"),
+            )
+        ]
+        return [*own, *sets]
+
+    def capture_files(self, name: str) -> list[str]:
+        """The files that a set is converted from: its folder's, or the recordings that the workflow writes."""
+        entry, declared = self.captures[name]
+        if declared.surrogate is not None:
+            return self.recordings(name)
+        folder = self.root / entry.path
+        return sorted(os.path.relpath(path, self.root) for path in folder.rglob("*") if path.is_file())
+
+    def recordings(self, name: str) -> list[str]:
+        """The files of a surrogate set."""
+        sessions = (self.captures[name][1].surrogate or {}).get("sessions", 0)
+        folder = f"{self.results}/captures/{name}/recordings"
+        return [f"{folder}/session-{i:02d}.sigmf-{part}" for i in range(sessions) for part in ("data", "meta")]
+
+    def capture_text(self, name: str) -> str:
+        """A set's entry and declaration as canonical JSON."""
+        return canonical_json([part.model_dump(mode="json") for part in self.captures[name]]).decode()
+
+    @property
+    def entrants(self) -> list[str]:
+        """Everyone on the board: the models, then the submissions."""
+        return [*self.models, *self.submissions]
+
+    def bundle_files(self, name: str) -> list[str]:
+        """The files of a submission that are there, relative to the project."""
+        bundle = self.submissions[name]
+        paths = [bundle.root / MANIFEST_NAME]
+        paths += [bundle.path(TaskID(task), *fold) for task in self.tasks_of(name) for fold in self.folds(task)]
+        return [path.relative_to(self.root).as_posix() for path in paths if path.is_file()]
+
+    def _model(self, name: str) -> ModelConfig:
+        path = f"config/models/{name}.yaml"
+        config = load_model_config(self.root / path)
+        functions = {"factory": config.factory, "pretrain.function": config.pretrain and config.pretrain.function}
+        for field, reference in functions.items():
+            if reference is not None:
+                check_reference(reference, f"{path}: {field}", self.root, elsewhere=self._elsewhere)
+        return config
+
+    def spec(self, task: str) -> TaskSpec:
+        """A task's pinned declaration."""
+        return self.release.tasks[TaskID(task)]
+
+    def folds(self, task: str, *, stress: bool = False) -> list[tuple[str, str]]:
+        """(protocol, value) of every fold of a task: the board's, or the stress report's."""
+        regimes = self.release.stress_regimes.get(TaskID(task), ())
+        protocols = task_protocols(self.spec(task), regimes)
+        board = board_protocols(self.spec(task))
+        return [
+            (name, value)
+            for name, protocol in protocols.items()
+            if (name not in board) == stress
+            for value in protocol.eval_values()
+        ]
+
+    def tasks_of(self, model: str) -> list[str]:
+        """The release's tasks that a model takes, or a submission predicts."""
+        if model in self.submissions:
+            return [task.value for task in self.tasks if task in self.submissions[model].manifest.readouts]
+        return [task.value for task in self.tasks if task in self.models[model].tasks]
+
+    def recipe_text(self) -> str:
+        """The generator's recipe, seed included, as canonical JSON: a change of it makes scenes stale."""
+        return canonical_json({"rfgen": self.release.rfgen, "seed": self.release.seed}).decode()
+
+    def scoring_text(self) -> str:
+        """All of the release's configuration but the recipe."""
+        return canonical_json(self.release.model_dump(mode="json", exclude={"rfgen"})).decode()
+
+    def model_text(self, model: str) -> str:
+        """A model's config as canonical JSON."""
+        return canonical_json(self.models[model].model_dump(mode="json")).decode()
+
+    def pretrained(self) -> list[str]:
+        """Models whose weights a rule makes."""
+        return [name for name, config in self.models.items() if config.pretrain is not None]
+
+    def pretrain_pools(self) -> list[str]:
+        """Tasks for which the recipe makes a PRETRAIN pool."""
+        tasks = self.release.rfgen.get("tasks", {})
+        return [
+            name for name, task in tasks.items() if (task.get("scenes") or task.get("captures") or {}).get("PRETRAIN")
+        ]
+
+    def code(self, program: str, *factories: str) -> str:
+        """Digest of a program, of the modules that it reaches or loads by name, and of the libraries that count."""
+        modules = [factory.partition(":")[0] for factory in factories if factory]
+        digest = code_digest(self.home / program, modules, _LIBRARIES.get(Path(program).stem, ()))
+        outside = [found for module in modules if (found := outside_digest(self.root, module))]
+        return "-".join([digest, *outside])
+
+    def embed_code(self, model: str) -> str:
+        """Digest of the embedding program with the model's own module."""
+        return self.code("scripts/embed.py", self.models[model].factory or "")
+
+    def embed_captures_code(self, model: str) -> str:
+        """Digest of the program that embeds captured scenes, with the model's own module."""
+        return self.code("scripts/embed_captures.py", self.models[model].factory or "")
+
+    def pretrain_code(self, model: str) -> str:
+        """Digest of the training program with the function that the model's config names."""
+        rule = self.models[model].pretrain
+        return self.code("scripts/pretrain.py", rule.function if rule else "")
