@@ -5,10 +5,10 @@ scipy's statistic is the fastest of those tried: the area from scipy's own ranks
 """
 
 import numpy as np
+from measuring import deliver, figure, in_turn, parser
 from scipy.stats import bootstrap, rankdata
 from sklearn.metrics import roc_auc_score
 
-from measuring import deliver, figure, in_turn, parser
 from emma.evaluation.statistics import bootstrap_interval
 from emma.metrics import METRICS
 

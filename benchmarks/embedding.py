@@ -8,8 +8,8 @@ scene; normalising, GELU and pooling take time and count for nothing. The peak i
 import numpy as np
 import pyarrow as pa
 import torch
-
 from measuring import Runs, deliver, figure, in_turn, parser
+
 from emma.backbones.conv import _KERNEL, _STRIDES, _WIDTHS, random_conv
 from emma.backbones.embed import embed_batch
 from emma.backbones.inputs import Contract

@@ -6,10 +6,11 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from sklearn import linear_model
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression
 
-from emma.readouts import Discriminant, Logistic, RidgeAngle
+from emma.readouts import Discriminant, Logistic, Ridge
 
 
 def _logistic(self: Logistic, features: np.ndarray, target: np.ndarray) -> None:
@@ -22,9 +23,9 @@ def _logistic(self: Logistic, features: np.ndarray, target: np.ndarray) -> None:
     self.tensors |= {"weights": model.coef_.T.copy(), "intercept": model.intercept_}
 
 
-def _ridge(self: RidgeAngle, features: np.ndarray, target: np.ndarray) -> None:
-    wanted = np.stack([np.cos(np.deg2rad(target)), np.sin(np.deg2rad(target))], axis=1)
-    model = Ridge(alpha=self.spec.regularisation * len(features)).fit(features, wanted)
+def _ridge(self: Ridge, features: np.ndarray, target: np.ndarray) -> None:
+    wanted = self.target.regressand(target)
+    model = linear_model.Ridge(alpha=self.spec.regularisation * len(features)).fit(features, wanted)
     self.tensors |= {"weights": model.coef_.T.copy(), "intercept": model.intercept_}
 
 
@@ -36,7 +37,7 @@ def _discriminant(self: Discriminant, features: np.ndarray, target: np.ndarray) 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    Logistic._fit, RidgeAngle._fit, Discriminant._fit = _logistic, _ridge, _discriminant
+    Logistic._fit, Ridge._fit, Discriminant._fit = _logistic, _ridge, _discriminant
     program = Path(__file__).resolve().parent.parent / "scripts/fit_fold.py"
     sys.argv[0] = str(program)
     runpy.run_path(str(program), run_name="__main__")

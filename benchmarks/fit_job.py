@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
+from measuring import ROOT, Figure, Runs, deliver, figure, job, parser, processes_in_turn, results_of
 from safetensors.numpy import load_file
 
-from measuring import ROOT, Figure, Runs, deliver, figure, job, parser, processes_in_turn, results_of
 from emma.data.embeddings import Embeddings
 from emma.data.release import load_manifest
 from emma.readouts import load_readout

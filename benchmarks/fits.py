@@ -8,15 +8,16 @@ import time
 import warnings
 
 import numpy as np
+from measuring import Figure, deliver, figure, in_turn, parser
+from sklearn import linear_model
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from measuring import Figure, deliver, figure, in_turn, parser
-from emma.readouts import Discriminant, Logistic, RidgeAngle
+from emma.readouts import Discriminant, Logistic, Ridge
 from emma.readouts.cross_entropy import CrossEntropy
-from emma.tasks import ReadoutSpec
+from emma.tasks import TARGETS, ReadoutSpec, Target
 
 STRENGTH, SHARE = 1e-3, 0.1
 
@@ -25,12 +26,16 @@ def _spec(kind: str, regularisation: float) -> ReadoutSpec:
     return ReadoutSpec(kind=kind, regularisation=regularisation, max_parameters=10**7)
 
 
+def _target(name: str, classes: int) -> Target:
+    return TARGETS[name](tuple(map(str, range(classes))))
+
+
 def logistic(n: int, width: int, classes: int, runs: int) -> Figure:
     """Same objective, same data."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, width))
     y = (X @ rng.standard_normal((width, classes)) * (2 / width**0.5) + rng.gumbel(size=(n, classes))).argmax(axis=1)
-    head = Logistic(_spec("logistic", STRENGTH), classes)
+    head = Logistic(_spec("logistic", STRENGTH), _target("binary" if classes == 2 else "class", classes))
 
     def yardstick(tolerance: float) -> LogisticRegression:
         scaled = StandardScaler().fit_transform(X)
@@ -62,10 +67,10 @@ def ridge(n: int, width: int, runs: int) -> Figure:
     rng = np.random.default_rng(0)
     X, angle = rng.standard_normal((n, width)), rng.uniform(0, 360, n)
     wanted = np.stack([np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))], axis=1)
-    head = RidgeAngle(_spec("ridge_angle", STRENGTH), 0)
+    head = Ridge(_spec("ridge", STRENGTH), _target("angle", 0))
 
-    def yardstick() -> Ridge:
-        return Ridge(alpha=STRENGTH * n).fit(StandardScaler().fit_transform(X), wanted)
+    def yardstick() -> linear_model.Ridge:
+        return linear_model.Ridge(alpha=STRENGTH * n).fit(StandardScaler().fit_transform(X), wanted)
 
     ours, other = in_turn(lambda: head.fit(X, angle), yardstick, runs)
     difference = float(np.abs(yardstick().coef_.T - head.tensors["weights"]).max())
@@ -81,7 +86,7 @@ def discriminant(n: int, width: int, runs: int, classes: int = 12) -> Figure:
     rng = np.random.default_rng(0)
     y = np.arange(n) % classes
     X = rng.standard_normal((n, width)) + rng.standard_normal((classes, width))[y]
-    head = Discriminant(_spec("discriminant", SHARE), classes)
+    head = Discriminant(_spec("discriminant", SHARE), _target("enrolled_class", classes))
 
     def yardstick() -> LinearDiscriminantAnalysis:
         model = LinearDiscriminantAnalysis(solver="eigen", shrinkage=SHARE)

@@ -4,8 +4,8 @@ import hashlib
 
 import numpy as np
 import pyarrow as pa
-
 from measuring import Figure, deliver, figure, in_turn, parser
+
 from common.hashing import sha256, table_hash
 from emma.data.embeddings import EMBEDDING_SCHEMA
 from emma.data.scenes import METADATA_SCHEMA, identify_all

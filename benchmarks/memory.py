@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
-
 from measuring import ROOT, Runs, deliver, figure, job, parser, process, processes_in_turn
+
 from common.files import read_yaml
 from emma.data.embeddings import EMBEDDING_SCHEMA
 from emma.data.scenes import METADATA_SCHEMA, write_scenes

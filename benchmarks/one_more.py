@@ -3,6 +3,7 @@
 import shutil
 
 from measuring import deliver, figure, job, parser, processes_in_turn, results_of, snakemake
+
 from common.files import read_yaml
 
 NAME = "bench_conv"

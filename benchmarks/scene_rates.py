@@ -9,10 +9,10 @@ Sionna's side applies one path of delay zero there.
 
 import numpy as np
 import torch
+from measuring import ROOT, Figure, deliver, figure, in_turn, parser
 from sionna.phy.channel import ApplyTimeChannel, cir_to_time_channel
 
 import rfgen.scenes
-from measuring import ROOT, Figure, deliver, figure, in_turn, parser
 from common.files import parse
 from emma.data.release import load_release_config
 from rfgen.channels import split_table

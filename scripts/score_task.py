@@ -8,6 +8,7 @@ from emma.data.protocols import InDistribution, place_of
 from emma.data.release import load_manifest
 from emma.data.tables import without_pandas
 from emma.evaluation.fitting import check_complete, read_fitted
+from emma.evaluation.metric_checks import check_metrics
 from emma.evaluation.scoring import fold_metrics, score_task, write_replicates
 from emma.tasks import TaskID
 
@@ -29,6 +30,7 @@ def main() -> None:
     arguments = parser.parse_args()
     manifest = load_manifest(arguments.manifest)
     spec, task = manifest.spec(arguments.task), TaskID(arguments.task)
+    check_metrics({task: spec}, arguments.manifest)
     folds: dict[str, dict[str, tuple]] = {}
     provenance, sides = {}, {place_of(path): path for path in arguments.folds}
     for path in arguments.predictions:

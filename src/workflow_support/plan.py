@@ -18,6 +18,7 @@ from emma.backbones.references import check_reference
 from emma.captures.settings import DEFAULT_CAPTURES, CaptureEntry, CaptureSet, load_capture_set
 from emma.data.protocols import InDistribution, board_protocols, task_protocols
 from emma.data.release import holdout_seed, load_release_config, results_folder
+from emma.evaluation.metric_checks import check_metrics
 from emma.tasks import Split, TaskID, TaskSpec
 from workflow_support.config import check_config
 from workflow_support.identity import code_digest, outside_digest
@@ -84,6 +85,7 @@ class Plan:
         self.config = check_config(config, self.root)
         self.release_path = f"config/releases/{self.config.release}.yaml"
         self.release = load_release_config(self.root / self.release_path)
+        check_metrics(self.release.tasks, self.release_path)
         self.models = {name: self._model(name) for name in self.config.models}
         self.eval_split = Split(self.config.eval_split)
         self.results = results_folder(self.release.release, self.eval_split)

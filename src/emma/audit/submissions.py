@@ -28,11 +28,11 @@ from emma.data.protocols import Fold, board_protocols
 from emma.data.release import DataReleaseManifest
 from emma.data.tables import lists_to_matrix, matrix_to_lists, read_untrusted
 from emma.evaluation.fitting import PREDICTION_SCHEMA
-from emma.evaluation.scoring import fold_metrics, score_task, score_width
+from emma.evaluation.scoring import fold_metrics, score_task
 from emma.readouts import make_readout
 from emma.results.records import RunRecord
 from emma.results.runs import run_record
-from emma.tasks import Split, Strict, TaskID
+from emma.tasks import Split, Strict, TaskID, target_of
 from emma.version import HARNESS_VERSION
 
 MANIFEST_NAME = "submission.yaml"
@@ -252,7 +252,7 @@ class FiniteScores(BundleCheck):
             if table is None:
                 continue
             try:
-                scores = lists_to_matrix(table["scores"], score_width(spec), f"{path}: scores")
+                scores = lists_to_matrix(table["scores"], target_of(spec).width, f"{path}: scores")
             except InputError as error:
                 yield str(error)
                 continue
@@ -260,8 +260,8 @@ class FiniteScores(BundleCheck):
                 row = int(np.flatnonzero(~np.isfinite(scores).all(axis=1))[0])
                 scene = table["scene_id"][row].as_py()[:80]
                 yield f"{path}: scores: NaN or infinity for {scene}, expected finite"
-            elif spec.readout.kind == "ridge_angle" and ((scores < 0) | (scores >= 360)).any():
-                yield f"{path}: scores: expected degrees in [0, 360)"
+            elif (fault := target_of(spec).score_fault(scores)) is not None:
+                yield f"{path}: scores: {fault}"
 
 
 CHECKS: tuple[type[BundleCheck], ...] = (

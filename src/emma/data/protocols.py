@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from common.errors import InputError
 from common.hashing import sha256
 from emma.data.tables import metadata_of, read_table, rows_of, unique_ids, write_table
-from emma.tasks import OODAxis, Split, TaskSpec
+from emma.tasks import OODAxis, Split, TaskSpec, target_of
 
 #: One row a scene of a fold. ``role``: fit, query (scored) or enrol (gallery). ``session``: the bootstrap's unit, where
 #: captures of one session are alike. ``target``: degrees, or the index of the class in the TaskSpec.
@@ -102,7 +102,7 @@ class OODProtocol(ABC):
         train = train_index.filter(pa.array(self.fitted(train_index, value)))
         queries = self.held_out(eval_index, value)
         roles = np.where(queries, "query", "")
-        enrols = self.spec.readout.kind == "discriminant"
+        enrols = target_of(self.spec).enrols
         if enrols:
             roles = self._enrol(eval_index, queries, seed)
         chosen = eval_index.filter(pa.array(roles != ""))
@@ -142,16 +142,12 @@ class OODProtocol(ABC):
     def undefined(self, fold: Fold) -> str | None:
         """Why a fold that lacks scenes or classes cannot be scored, or None."""
         queries = fold.eval.filter(pc.equal(fold.eval["role"], "query"))
+        where = f"{fold.protocol} {fold.value}"
         if not fold.train.num_rows or not queries.num_rows:
-            return f"{fold.protocol} {fold.value}: no scenes to {'score' if fold.train.num_rows else 'fit on'}"
-        needed = {"fit": fold.train} | ({} if self.spec.readout.kind == "discriminant" else {"scored": queries})
-        for what, table in needed.items():
-            present = {int(target) for target in table["target"].to_pylist()}
-            for number, name in enumerate(self.spec.classes):
-                spared = self.spec.readout.kind == "discriminant" and name == fold.value
-                if number not in present and not spared:
-                    return f"{fold.protocol} {fold.value}: class {name} has no {what} scene"
-        return None
+            return f"{where}: no scenes to {'score' if fold.train.num_rows else 'fit on'}"
+        sides = np.asarray(fold.train["target"]), np.asarray(queries["target"])
+        reason = target_of(self.spec).undefined_reason(*sides, fold.value)
+        return None if reason is None else f"{where}: {reason}"
 
 
 class _LeaveOneValueOut(OODProtocol):
@@ -288,16 +284,12 @@ def place_of(path: Path) -> tuple[str, str]:
 
 def fold_table(spec: TaskSpec, index: pa.Table, roles: np.ndarray) -> pa.Table:
     """A FOLD_SCHEMA table of index rows, in scene-id order."""
-    target = index[spec.label]
-    if spec.classes:
-        target = pc.index_in(target, value_set=pa.array(spec.classes, pa.string()))
+    kind = target_of(spec)
+    target = kind.encode(index[kind.column])
     if target.null_count:
-        raise InputError(f"{spec.label}: a scene without a label of the task, expected one for every scene")
-    # Captures of one session share channel, drift and receiver: the bootstrap draws sessions, not captures.
-    session = index["session"] if spec.readout.kind == "discriminant" else pa.nulls(index.num_rows, pa.string())
-    table = pa.table(
-        [index["scene_id"], pa.array(roles, pa.string()), session, target.cast(pa.float64())], schema=FOLD_SCHEMA
-    )
+        raise InputError(f"{kind.column}: a scene without a label of the task, expected one for every scene")
+    session = kind.groups(index)
+    table = pa.table([index["scene_id"], pa.array(roles, pa.string()), session, target], schema=FOLD_SCHEMA)
     return table.sort_by("scene_id")
 
 
@@ -393,9 +385,10 @@ def _guard_content(
     enrol = np.array(roles["eval"], str) == "enrol"
     if set(roles["train"]) - {"fit"} or set(roles["eval"]) - {"enrol", "query"}:
         raise SplitNotAvailable(f"{where}: role: expected fit in train, query or enrol in eval")
-    if protocol.spec.readout.kind != "discriminant" and enrol.any():
+    enrols = target_of(protocol.spec).enrols
+    if not enrols and enrol.any():
         raise SplitNotAvailable(f"{where}: role: enrol, expected query alone for this task")
-    if protocol.spec.readout.kind == "discriminant":
+    if enrols:
         _guard_gallery(where, protocol.spec, rows["eval"], enrol, assigned[1])
     if protocol.undefined(fold) != fold.undefined:
         raise SplitNotAvailable(f"{where}: undefined: {fold.undefined}, expected {protocol.undefined(fold)}")

@@ -15,7 +15,7 @@ from common.errors import InputError
 from common.files import parse, read_json, read_yaml
 from common.hashing import content_hash, sha256, table_hash
 from emma.data.scenes import read_index
-from emma.tasks import Name, OODAxis, Split, Strict, TaskID, TaskSpec
+from emma.tasks import Name, OODAxis, Split, Strict, TaskID, TaskSpec, target_of
 
 #: The release whose results stand at the top of ``results``; those of others stand in ``results/releases/NAME``.
 DEFAULT_RELEASE = "v0.1"
@@ -240,10 +240,13 @@ def _check_declared(path: Path, index: pa.Table, spec: TaskSpec, task: TaskID, s
         if found - set(values):
             odd = min(str(value) for value in found - set(values))
             raise InputError(f"{path}: {axis.value}: {odd} is not among the held-out values of tasks.{task}")
-    if index[spec.label].null_count:
-        raise InputError(f"{path}: {spec.label}: null, expected a label for every scene")
-    if spec.classes and (odd := set(index["label_class"].to_pylist()) - set(spec.classes)):
-        raise InputError(f"{path}: label_class: {min(odd)} is not among the classes of tasks.{task}")
+    target = target_of(spec)
+    labels = index[target.column]
+    if labels.null_count:
+        raise InputError(f"{path}: {target.column}: null, expected a label for every scene")
+    if (codes := target.encode(labels)).null_count:
+        odd = pc.min(labels.filter(pc.is_null(codes))).as_py()
+        raise InputError(f"{path}: {target.column}: {odd} is not among the classes of tasks.{task}")
 
 
 def _check_disjoint(task: TaskID, indexes: Mapping[Split, pa.Table]) -> None:

@@ -18,8 +18,8 @@ from common.hashing import sha256, table_hash
 from emma.data.embeddings import Embeddings
 from emma.data.protocols import Fold, OODProtocol, guard_fold, place_of, read_side
 from emma.data.tables import matrix_to_lists, metadata_of, read_table, unique_ids, write_table
-from emma.readouts import Discriminant, make_readout
-from emma.tasks import TaskSpec
+from emma.readouts import make_readout
+from emma.tasks import TaskSpec, target_of
 
 #: One row a scored scene. ``scores``: degrees, the positive class's logit, or one score a class.
 PREDICTION_SCHEMA = pa.schema(
@@ -75,7 +75,7 @@ def fit_fold(
         return FittedFold({}, PREDICTION_SCHEMA.empty_table(), fold.undefined, fold.eval_split, fold.enrolment_seed)
     readout = make_readout(spec)
     readout.fit(embeddings.of(fold.train["scene_id"]), np.asarray(fold.train["target"]))
-    if isinstance(readout, Discriminant):
+    if target_of(spec).enrols:
         gallery = fold.eval.filter(pc.equal(fold.eval["role"], "enrol"))
         readout.enrol(embeddings.of(gallery["scene_id"]), np.asarray(gallery["target"]))
     queries = fold.eval.filter(pc.equal(fold.eval["role"], "query"))

@@ -15,7 +15,7 @@ from emma.data.release import BootstrapSpec, DataReleaseManifest
 from emma.data.tables import lists_to_matrix, matrix_to_lists, metadata_of, read_table, rows_of, write_table
 from emma.evaluation.statistics import bootstrap_weights
 from emma.metrics import METRICS, Metric, UndefinedMetricError
-from emma.tasks import TaskID, TaskSpec
+from emma.tasks import TaskID, TaskSpec, target_of
 from emma.version import HARNESS_VERSION
 
 #: Predictions and the reason a fold is undefined, by protocol and value.
@@ -36,37 +36,11 @@ REPLICATE_SCHEMA = pa.schema(
 REPLICATE_PROVENANCE = ("model", "task", "data_release_hash", "seed", "eval_split", "harness_version")
 
 
-def score_width(spec: TaskSpec) -> int:
-    """How many scores a prediction has: degrees, the positive class's logit, or one a class."""
-    # Two classes share one logit; a gallery of two devices still has a cosine for each.
-    shared = spec.readout.kind == "ridge_angle" or (spec.readout.kind == "logistic" and len(spec.classes) == 2)
-    return 1 if shared else len(spec.classes)
-
-
 def metric_inputs(spec: TaskSpec, metric: Metric, predictions: pa.Table) -> tuple[Any, Any, int]:
-    """What a metric takes, from predictions.
-
-    Args:
-        spec: the task.
-        metric: one of its metrics.
-        predictions: a table of PREDICTION_SCHEMA with at least one row.
-
-    Returns:
-        preds, target, and how many entries of each stand for one scene (the pairs of a verification metric).
-    """
-    target = np.asarray(predictions["target"])
-    width = score_width(spec)
-    scores = lists_to_matrix(predictions["scores"], width, "predictions: scores")
-    if spec.readout.kind == "ridge_angle":
-        return scores[:, 0], target, 1
-    classes = target.astype(np.int64)
-    if metric.name == "EER":
-        genuine = np.arange(width)[None, :] == classes[:, None]
-        return scores.reshape(-1), genuine.reshape(-1).astype(np.int64), width
-    if width == 1:
-        # A ranking takes the logit; a decision takes two class scores, so that a logit of zero is a tie.
-        return (scores[:, 0] if metric.name == "AUC" else np.hstack([-scores, scores])), classes, 1
-    return scores, classes, 1
+    """What a metric takes, from a table of PREDICTION_SCHEMA with at least one row: see ``Target.metric_inputs``."""
+    target = target_of(spec)
+    scores = lists_to_matrix(predictions["scores"], target.width, "predictions: scores")
+    return target.metric_inputs(metric, scores, np.asarray(predictions["target"]))
 
 
 def score_predictions(

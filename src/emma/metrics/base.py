@@ -35,11 +35,13 @@ class Metric(ABC):
     Attributes:
         name: the metric's name in ``emma.metrics.METRICS``.
         direction: ``"higher"`` where higher is better, ``"lower"`` where lower is.
+        takes: the forms of input that the metric can measure.
         unit: ``"1"`` for a dimensionless value, else the unit's name.
     """
 
     name: ClassVar[str]
     direction: ClassVar[Literal["higher", "lower"]]
+    takes: ClassVar[frozenset[str]]
     unit: ClassVar[str] = "1"
 
     @abstractmethod

@@ -41,6 +41,7 @@ class Bleu(Metric):
 
     name = "Bleu"
     direction = "higher"
+    takes = frozenset({"caption"})
 
     def __call__(self, preds: Any, target: Any) -> float:
         """Return the corpus score."""
@@ -112,6 +113,7 @@ class CIDER(Metric):
     # No library that this package may ship has it; the recipe is that of the COCO caption evaluation.
     name = "CIDER"
     direction = "higher"
+    takes = frozenset({"caption"})
 
     def __call__(self, preds: Any, target: Any) -> float:
         """Return the mean over the samples."""

@@ -69,6 +69,7 @@ class PlainAccuracy(SampleMean):
     # torchmetrics' MulticlassAccuracy gives a tie to its first class and divides in float32: 1/3 is off by 1e-8.
     name = "PlainAccuracy"
     direction = "higher"
+    takes = frozenset({"decisions"})
 
     def sample_scores(self, preds: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return each sample's chance to be right; every sample counts."""
@@ -116,6 +117,7 @@ class TopKAccuracy(SampleMean):
     # torchmetrics' top_k breaks ties by position: five equal scores at k = 3 are 1 or 0 by the class's index.
     name = "TopKAccuracy"
     direction = "higher"
+    takes = frozenset({"decisions"})
 
     def __init__(self, k: int = 5) -> None:
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
@@ -152,6 +154,7 @@ class BalancedAccuracy(Metric):
     # torchmetrics' macro average counts a class that is predicted but absent from the target as recall 0.
     name = "BalancedAccuracy"
     direction = "higher"
+    takes = frozenset({"decisions"})
 
     def __call__(self, preds: Any, target: Any) -> float:
         """Return the mean of the recalls."""

@@ -126,6 +126,7 @@ class AUROC(Metric):
 
     name = "AUROC"
     direction = "higher"
+    takes = frozenset({"positive_score"})
 
     def __call__(self, preds: Any, target: Any) -> float:
         """Return the area."""
@@ -167,6 +168,7 @@ class AUC(AUROC):
     """
 
     name = "AUC"
+    takes = frozenset({"positive_score", "decisions"})
 
     def __call__(self, preds: Any, target: Any) -> float:
         """Return the area."""
@@ -226,6 +228,7 @@ class EER(Metric):
 
     name = "EER"
     direction = "lower"
+    takes = frozenset({"verification"})
 
     def __call__(self, preds: Any, target: Any) -> float:
         """Return the rate."""

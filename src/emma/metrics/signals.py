@@ -37,6 +37,7 @@ class MeanAngularError(SampleMean):
 
     name = "MeanAngularError"
     direction = "lower"
+    takes = frozenset({"angles"})
     unit = "degrees"
 
     def sample_scores(self, preds: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -75,6 +76,7 @@ class NMSE(Metric):
     # torchmetrics has no complex error: its squares drop the conjugate, and (1j)**2 is -1.
     name = "NMSE"
     direction = "lower"
+    takes = frozenset({"complex_tensor"})
     unit = "dB"
 
     def __call__(self, preds: Any, target: Any) -> float:
@@ -129,6 +131,7 @@ class SISDR(SampleMean):
 
     name = "SISDR"
     direction = "higher"
+    takes = frozenset({"waveform"})
     unit = "dB"
     limit_db = 100.0
     nothing_scored = "every reference is silent"

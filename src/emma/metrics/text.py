@@ -101,6 +101,7 @@ class ExactMatch(SampleMean):
     # torchmetrics' SQuAD deletes decimal points and signs: "2.4 GHz" equals "24 GHz", "-10 dB" equals "10 dB".
     name = "ExactMatch"
     direction = "higher"
+    takes = frozenset({"answer"})
 
     def sample_scores(self, preds: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the best score of each answer; every sample counts."""
@@ -170,6 +171,7 @@ class Meteor(SampleMean):
 
     name = "Meteor"
     direction = "higher"
+    takes = frozenset({"caption"})
 
     def __init__(self, root: Path | None = None) -> None:
         if importlib.util.find_spec("nltk") is None:

@@ -1,9 +1,7 @@
-"""The logistic fit: a weighted cross-entropy with an L2 penalty, and a minimiser that suits it, in numpy alone.
+"""The logistic fit: a weighted cross-entropy with an L2 penalty, minimised by scipy in preconditioned coordinates.
 
-L-BFGS (Nocedal and Wright, "Numerical Optimization", 2nd edition, algorithms 7.4 and 7.5) in coordinates in which the
-curvature is near one in every direction, however collinear the features are; where that is not enough, Newton's steps
-by conjugate gradients (algorithm 7.1) in the same coordinates. scipy's minimisers take half a second to
-import, more than most of the fits themselves.
+Preconditioning by an inverse Cholesky factor of the curvature brings it near one in every direction, however collinear
+the features are (Nocedal and Wright, "Numerical Optimization", 2nd edition, section 5.1).
 """
 
 from __future__ import annotations
@@ -11,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
-#: A fit has converged where the gradient, in the coordinates of even curvature, has at most this length.
+Floats = NDArray[np.float64]
+
+#: A fit has converged where the gradient, in preconditioned coordinates, has at most this length.
 GRADIENT_TOLERANCE = 1e-6
 
-_MEMORY, _ITERATIONS, _PATIENCE = 20, 1_000, 300
+#: Corrections that L-BFGS keeps, iterations of a round, and rounds of Newton's steps after the first.
+_MEMORY, _ITERATIONS, _NEWTON_ROUNDS = 20, 300, 3
 _ROWS = 2048
 
 
@@ -31,13 +33,13 @@ class CrossEntropy:
     """
 
     def __init__(
-        self, inputs: np.ndarray, classes: np.ndarray, weights: np.ndarray, penalty: float, outputs: int
+        self, inputs: Floats, classes: NDArray[np.int64], weights: Floats, penalty: float, outputs: int
     ) -> None:
         self.inputs, self.weights, self.outputs = inputs, weights, outputs
         self.penalty = np.append(np.full(inputs.shape[1], penalty), 0.0)[:, None]
         self._chosen = np.where(classes == 1, 1.0, -1.0) if outputs == 1 else classes
 
-    def value_and_gradient(self, coefficients: np.ndarray) -> tuple[float, np.ndarray]:
+    def value_and_gradient(self, coefficients: Floats) -> tuple[float, Floats]:
         """The objective and its gradient ``[D + 1, K]``, in one pass over the inputs."""
         one = self._one_output if self.outputs == 1 else self._many_outputs
         value = 0.5 * float((self.penalty * coefficients**2).sum())
@@ -53,7 +55,7 @@ class CrossEntropy:
             gradient[-1] += residual.sum(axis=0)
         return value, gradient
 
-    def _one_output(self, logits: np.ndarray, rows: slice) -> tuple[np.ndarray, np.ndarray]:
+    def _one_output(self, logits: Floats, rows: slice) -> tuple[Floats, Floats]:
         """Losses ``[n]`` and the weighted gradient in the logits ``[n, 1]``."""
         margin = logits[:, 0] * self._chosen[rows]
         small = np.exp(-np.abs(margin))
@@ -61,7 +63,7 @@ class CrossEntropy:
         wrong = np.where(margin > 0, small, 1.0) / (1.0 + small)
         return losses, (-self.weights[rows] * self._chosen[rows] * wrong)[:, None]
 
-    def _many_outputs(self, logits: np.ndarray, rows: slice) -> tuple[np.ndarray, np.ndarray]:
+    def _many_outputs(self, logits: Floats, rows: slice) -> tuple[Floats, Floats]:
         """Losses ``[n]`` and the weighted gradient in the logits ``[n, K]``."""
         place = np.arange(len(logits)), self._chosen[rows]
         logits -= logits[place][:, None]
@@ -75,7 +77,7 @@ class CrossEntropy:
         logits[place] -= weights[:, 0]
         return losses, logits
 
-    def _chances(self, coefficients: np.ndarray) -> np.ndarray:
+    def _chances(self, coefficients: Floats) -> Floats:
         """Probabilities ``[N, K]`` of the classes that have a score of their own."""
         logits = self.inputs @ coefficients[:-1] + coefficients[-1]
         if self.outputs == 1:
@@ -84,11 +86,11 @@ class CrossEntropy:
         chances /= chances.sum(axis=1, keepdims=True)
         return chances[:, -self.outputs :]
 
-    def curvature(self, coefficients: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    def curvature(self, coefficients: Floats) -> Callable[[Floats], Floats]:
         """The Hessian there, as a map of directions ``[D + 1, K]``."""
         chances = self._chances(coefficients)
 
-        def product(direction: np.ndarray) -> np.ndarray:
+        def product(direction: Floats) -> Floats:
             change = self.inputs @ direction[:-1] + direction[-1]
             change -= (chances * change).sum(axis=1, keepdims=True)
             change *= chances * self.weights[:, None]
@@ -99,7 +101,7 @@ class CrossEntropy:
 
         return product
 
-    def whitening(self, coefficients: np.ndarray | None = None) -> np.ndarray:
+    def whitening(self, coefficients: Floats | None = None) -> Floats:
         """Factors ``[K or 1, D + 1, D + 1]``: the inverse Cholesky factor of the curvature in an output's coefficients.
 
         Args:
@@ -116,7 +118,7 @@ class CrossEntropy:
             curvatures = list((self.weights[:, None] * chances * (1.0 - chances)).T)
         return np.stack([self._factor(rows, curvature) for curvature in curvatures])
 
-    def _factor(self, rows: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+    def _factor(self, rows: Floats, curvature: Floats) -> Floats:
         width = rows.shape[1]
         matrix = np.empty((width + 1, width + 1))
         matrix[:width, :width] = rows.T @ (rows * curvature[:, None])
@@ -126,104 +128,74 @@ class CrossEntropy:
         return np.linalg.inv(np.linalg.cholesky(matrix))
 
 
-def minimise(loss: CrossEntropy) -> tuple[np.ndarray, float]:
-    """Minimise from zero.
+def minimise(loss: CrossEntropy) -> tuple[Floats, float]:
+    """Minimise from zero, by scipy, in preconditioned coordinates.
+
+    L-BFGS-B, preconditioned by the curvature at zero, is enough for nearly every fit. Where it is not (separable$
+    classes, weak regularisation), Newton's steps within a trust region go on from there, preconditioned anew.
 
     Returns:
-        the coefficients ``[D + 1, K]``, and the length of the gradient there in the coordinates of even curvature.
+        the coefficients ``[D + 1, K]``, and the length of the gradient there in preconditioned coordinates.
+
+    Reference: Nocedal and Wright, "Numerical Optimization", 2nd edition, algorithms 7.5 and 7.2.
     """
-    at = np.zeros((loss.inputs.shape[1] + 1, loss.outputs))
-    value, gradient = loss.value_and_gradient(at)
-    factors = loss.whitening()
-    length = _length(factors, gradient)
-    steps: list[tuple[np.ndarray, np.ndarray, float]] = []
-    newton = False
-    for number in range(_ITERATIONS):
+    start = np.zeros((loss.inputs.shape[1] + 1, loss.outputs))
+    at, length = _Round(loss, start, loss.whitening()).quasi_newton()
+    for _ in range(_NEWTON_ROUNDS):
         if length <= GRADIENT_TOLERANCE:
             break
-        if number % _PATIENCE == _PATIENCE - 1:
-            # Where the classes part, the curvature at zero says little of that here.
-            factors, newton = loss.whitening(at), True
-        direction = _newton(loss, at, factors, gradient) if newton else _direction(factors, steps, gradient)
-        found = _line_search(loss, at, value, gradient, direction)
-        if found is None:
-            if newton:
-                break
-            factors, newton = loss.whitening(at), True
-            continue
-        step, value, new_gradient = found
-        change = new_gradient - gradient
-        if (product := float(np.vdot(step, change))) > 0.0:
-            steps = [*steps[-_MEMORY + 1 :], (step, change, product)]
-        at, gradient = at + step, new_gradient
-        length = _length(factors, gradient)
+        at, length = _Round(loss, at, loss.whitening(at)).newton()
     return at, length
 
 
-def _newton(loss: CrossEntropy, at: np.ndarray, factors: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """Minus the inverse curvature times the gradient, by conjugate gradients."""
-    product = loss.curvature(at)
-    direction, rest = np.zeros_like(gradient), -gradient
-    evened = _evened(factors, rest)
-    search, level = evened, float(np.vdot(rest, evened))
-    enough = level * min(0.01, level**0.5)
-    for _ in range(250):
-        bent = product(search)
-        curved = float(np.vdot(search, bent))
-        if not curved > 0.0:
-            break
-        size = level / curved
-        direction = direction + size * search
-        rest = rest - size * bent
-        evened = _evened(factors, rest)
-        before, level = level, float(np.vdot(rest, evened))
-        if not level > enough:
-            break
-        search = evened + level / before * search
-    return direction if direction.any() else -_evened(factors, gradient)
+class _Round:
+    """Minimisation from one point in coordinates that one preconditioner gives: ``start + factors' moved``."""
 
+    def __init__(self, loss: CrossEntropy, start: Floats, factors: Floats) -> None:
+        self.loss, self.start, self.factors = loss, start, factors
+        self.lengths: dict[bytes, float] = {}
 
-def _length(factors: np.ndarray, gradient: np.ndarray) -> float:
-    return float(np.linalg.norm(factors @ gradient.T[:, :, None]))
+    def quasi_newton(self) -> tuple[Floats, float]:
+        """The point that L-BFGS-B finds, and the length of its gradient."""
+        from scipy.optimize import minimize
 
+        limits = {"maxcor": _MEMORY, "maxiter": _ITERATIONS, "maxfun": 2 * _ITERATIONS + 1, "ftol": 0.0, "gtol": 0.0}
+        zero = np.zeros(self.start.size)
+        found = minimize(
+            self._objective, zero, jac=True, method="L-BFGS-B", callback=self._stop_when_flat, options=limits
+        )
+        return self._coefficients(found.x), self.lengths[found.x.tobytes()]
 
-def _direction(factors: np.ndarray, steps: list, gradient: np.ndarray) -> np.ndarray:
-    """Minus the inverse curvature, as the last steps tell it, times the gradient: the two-loop recursion."""
-    rest, shares = gradient.copy(), []
-    for step, change, product in reversed(steps):
-        share = float(np.vdot(step, rest)) / product
-        rest -= share * change
-        shares.append(share)
-    rest = _evened(factors, rest)
-    if steps:
-        step, change, product = steps[-1]
-        rest *= product / float(np.vdot(change, _evened(factors, change)))
-    for (step, change, product), share in zip(steps, reversed(shares), strict=True):
-        rest += (share - float(np.vdot(change, rest)) / product) * step
-    return -rest
+    def newton(self) -> tuple[Floats, float]:
+        """The point that conjugate gradients within a trust region find, and the length of its gradient."""
+        from scipy.optimize import minimize
 
+        def curvature(moved: Floats, direction: Floats) -> Floats:
+            bent = self.loss.curvature(self._coefficients(moved))(self._unfolded(direction))
+            return self._folded(bent)
 
-def _evened(factors: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    return (factors.transpose(0, 2, 1) @ (factors @ gradient.T[:, :, None]))[:, :, 0].T
+        limits = {"maxiter": _ITERATIONS, "gtol": GRADIENT_TOLERANCE}
+        zero = np.zeros(self.start.size)
+        found = minimize(self._objective, zero, jac=True, hessp=curvature, method="trust-ncg", options=limits)
+        return self._coefficients(found.x), float(np.linalg.norm(found.jac))
 
+    def _objective(self, moved: Floats) -> tuple[float, Floats]:
+        value, gradient = self.loss.value_and_gradient(self._coefficients(moved))
+        slope = self._folded(gradient)
+        self.lengths[moved.tobytes()] = float(np.linalg.norm(slope))
+        return value, slope
 
-def _line_search(
-    loss: CrossEntropy, at: np.ndarray, value: float, gradient: np.ndarray, direction: np.ndarray
-) -> tuple[np.ndarray, float, np.ndarray] | None:
-    """A step along ``direction`` that lowers the value enough, with value and gradient after it; None if there is none.
+    def _stop_when_flat(self, moved: Floats) -> None:
+        if self.lengths[moved.tobytes()] <= GRADIENT_TOLERANCE:
+            raise StopIteration
 
-    Where the value no longer resolves the fall, the slope decides (Hager and Zhang, SIAM J. Optim. 16(1), 2005).
-    """
-    slope, size = float(np.vdot(gradient, direction)), 1.0
-    if not slope < 0.0:
-        return None
-    for _ in range(40):
-        step = size * direction
-        new_value, new_gradient = loss.value_and_gradient(at + step)
-        falls = new_value <= value + 1e-4 * size * slope
-        level = new_value <= value + 1e-14 * abs(value) and float(np.vdot(new_gradient, direction)) <= -0.9 * slope
-        if falls or level:
-            return step, new_value, new_gradient
-        fitted = -slope * size / (2.0 * (new_value - value - size * slope)) if np.isfinite(new_value) else 0.0
-        size *= min(0.5, max(0.1, fitted))
-    return None
+    def _coefficients(self, moved: Floats) -> Floats:
+        return self.start + self._unfolded(moved)
+
+    def _unfolded(self, moved: Floats) -> Floats:
+        """A direction ``[D + 1, K]`` of coefficients from preconditioned coordinates."""
+        return (self.factors.transpose(0, 2, 1) @ moved.reshape(self.loss.outputs, -1, 1))[:, :, 0].T
+
+    def _folded(self, gradient: Floats) -> Floats:
+        """A gradient in preconditioned coordinates from one ``[D + 1, K]`` in coefficients."""
+        return (self.factors @ gradient.T[:, :, None]).ravel()

@@ -25,6 +25,7 @@ from emma.results.manifest import RunManifest
 from emma.data.protocols import OODProtocol, board_protocols
 from emma.data.release import DEFAULT_RELEASE, load_manifest, read_assigned, results_folder
 from emma.results.runs import run_record
+from emma.evaluation.metric_checks import check_metrics
 from emma.evaluation.scoring import score_task
 from emma.tasks import Split, TaskID, TaskSpec
 
@@ -149,6 +150,7 @@ class Evaluator:
         self.manifest = load_manifest(path)
         if self.manifest.release != release:
             raise InputError(f"{self.results}: release: expected {release}, found {self.manifest.release}")
+        check_metrics(self.manifest.tasks, path)
 
     def assigned(self, task: TaskID) -> tuple[pa.Table, pa.Table]:
         """The frozen TRAIN and evaluation indexes of a task, checked against the manifest."""

@@ -1,5 +1,19 @@
-"""What a task is: names, axes, and the pinned declaration of each task."""
+"""What a task is: names, axes, kinds of label, and the pinned declaration of each task."""
 
-from emma.tasks.spec import Anchors, Name, OODAxis, ReadoutSpec, Split, Strict, TaskID, TaskSpec
+from emma.tasks.names import Name, OODAxis, Split, Strict, TaskID
+from emma.tasks.spec import Anchors, ReadoutSpec, TaskSpec, target_of
+from emma.tasks.targets import TARGETS, Target
 
-__all__ = ["Anchors", "Name", "OODAxis", "ReadoutSpec", "Split", "Strict", "TaskID", "TaskSpec"]
+__all__ = [
+    "TARGETS",
+    "Anchors",
+    "Name",
+    "OODAxis",
+    "ReadoutSpec",
+    "Split",
+    "Strict",
+    "Target",
+    "TaskID",
+    "TaskSpec",
+    "target_of",
+]

@@ -9,20 +9,33 @@ import pytest
 import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn import linear_model
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
 from common.errors import InputError
-from emma.readouts import Discriminant, Logistic, RidgeAngle, load_readout, make_readout
+from emma.readouts import Discriminant, Logistic, Ridge, load_readout, make_readout
 from emma.readouts.cross_entropy import CrossEntropy, minimise
-from emma.tasks import ReadoutSpec, TaskSpec
+from emma.tasks import TARGETS, ReadoutSpec, Target, TaskSpec
 
 SOURCE = Path(__file__).parents[3] / "src"
 
 
 def spec(kind: str, regularisation: float = 1e-3, **changes) -> ReadoutSpec:
     return ReadoutSpec(**{"kind": kind, "regularisation": regularisation, "max_parameters": 10**6} | changes)
+
+
+ANGLE = TARGETS["angle"]()
+
+
+def named(classes: int) -> Target:
+    """A target of so many classes."""
+    return TARGETS["binary" if classes == 2 else "class"](tuple(map(str, range(classes))))
+
+
+def units(count: int) -> Target:
+    """A gallery of so many units."""
+    return TARGETS["enrolled_class"](tuple(map(str, range(count))))
 
 
 def features(n: int, width: int, seed: int = 0) -> np.ndarray:
@@ -42,8 +55,8 @@ def test_ridge_is_that_of_scikit_learn(n, width, share):
     X = features(n, width)
     degrees = np.random.default_rng(1).uniform(0, 360, n)
     wanted = np.stack([np.cos(np.deg2rad(degrees)), np.sin(np.deg2rad(degrees))], axis=1)
-    reference = Ridge(alpha=share * n, solver="cholesky").fit(standardised(X), wanted)
-    readout = RidgeAngle(spec("ridge_angle", share), 0).fit(X, degrees)
+    reference = linear_model.Ridge(alpha=share * n, solver="cholesky").fit(standardised(X), wanted)
+    readout = Ridge(spec("ridge", share), ANGLE).fit(X, degrees)
     np.testing.assert_allclose(readout.tensors["weights"], reference.coef_.T, atol=1e-8)
     np.testing.assert_allclose(readout.tensors["intercept"], reference.intercept_, atol=1e-10)
     cos, sin = reference.predict(standardised(X)).T
@@ -54,7 +67,7 @@ def test_ridge_is_that_of_scikit_learn(n, width, share):
 def test_ridge_finds_a_direction_across_the_wrap():
     degrees = np.random.default_rng(0).uniform(-20, 20, 400) % 360
     X = np.stack([np.cos(np.deg2rad(degrees)), np.sin(np.deg2rad(degrees))], axis=1)
-    found = RidgeAngle(spec("ridge_angle", 1e-6), 0).fit(X, degrees).scores(X)[:, 0]
+    found = Ridge(spec("ridge", 1e-6), ANGLE).fit(X, degrees).scores(X)[:, 0]
     assert np.abs((found - degrees + 180) % 360 - 180).max() < 0.01
     assert found.min() >= 0
     assert found.max() < 360
@@ -62,7 +75,7 @@ def test_ridge_finds_a_direction_across_the_wrap():
 
 @pytest.mark.parametrize("sin", [-1e-20, -5e-324, -0.0, 0.0])
 def test_an_angle_is_never_360(sin):
-    readout = RidgeAngle(spec("ridge_angle"), 0)
+    readout = Ridge(spec("ridge"), ANGLE)
     readout.tensors = {
         "mean": np.zeros(0),
         "scale": np.zeros(0),
@@ -74,7 +87,7 @@ def test_an_angle_is_never_360(sin):
 
 def test_ridge_without_features_predicts_the_mean_direction():
     degrees = np.array([350.0, 10.0, 20.0, 340.0, 30.0])
-    found = RidgeAngle(spec("ridge_angle"), 0).fit(np.zeros((5, 0)), degrees).scores(np.zeros((3, 0)))
+    found = Ridge(spec("ridge"), ANGLE).fit(np.zeros((5, 0)), degrees).scores(np.zeros((3, 0)))
     mean = np.rad2deg(np.angle(np.exp(1j * np.deg2rad(degrees)).mean())) % 360
     np.testing.assert_allclose(found, np.full((3, 1), mean))
 
@@ -94,14 +107,14 @@ def test_logistic_is_that_of_scikit_learn(n, width, classes, strength, balanced)
         rng.choice(classes, n - classes, p=np.arange(1, classes + 1) / (classes * (classes + 1) / 2)),
     ]
     # The mean loss with an L2 weight is scikit-learn's sum with C = 1 / (weight * total), balanced or not.
-    reference = LogisticRegression(
+    reference = linear_model.LogisticRegression(
         C=1 / (strength * n),
         class_weight="balanced" if balanced else None,
         solver="newton-cg",
         tol=1e-12,
         max_iter=10_000,
     ).fit(standardised(X), y)
-    readout = Logistic(spec("logistic", strength, class_balanced=balanced), classes).fit(X, y)
+    readout = Logistic(spec("logistic", strength, class_balanced=balanced), named(classes)).fit(X, y)
     np.testing.assert_allclose(readout.tensors["weights"], reference.coef_.T, atol=2e-5)
     shift = lambda values: values - values.mean() * (classes > 2)  # noqa: E731 (a softmax knows intercepts up to a constant)
     np.testing.assert_allclose(shift(readout.tensors["intercept"]), shift(reference.intercept_), atol=2e-5)
@@ -152,8 +165,8 @@ def test_both_ways_of_stepping_reach_the_same_minimum(monkeypatch, kind, classes
     y = np.random.default_rng(1).integers(0, classes, len(X))
     loss = CrossEntropy(X - X.mean(axis=0), y, np.full(len(y), 1 / len(y)), 1e-2, 1 if classes == 2 else 3)
     values = []
-    for patience in (300, 1):
-        monkeypatch.setattr("emma.readouts.cross_entropy._PATIENCE", patience)
+    for iterations in (300, 100):
+        monkeypatch.setattr("emma.readouts.cross_entropy._ITERATIONS", iterations)
         values.append(loss.value_and_gradient(minimise(loss)[0])[0])
     assert values[0] == pytest.approx(values[1], rel=1e-10)
 
@@ -220,7 +233,7 @@ def test_hard_features_converge(kind, strength):
     targets = [(separable, 2), (np.eye(1, n, dtype=int)[0], 2), (np.random.default_rng(1).integers(0, 2, n), 2)]
     targets += [(np.arange(n) % 3, 3), (np.zeros(n, int), 2), (np.zeros(n, int), 3)]
     for y, classes in targets:
-        head = Logistic(spec("logistic", strength, class_balanced=True), classes).fit(X, y)
+        head = Logistic(spec("logistic", strength, class_balanced=True), named(classes)).fit(X, y)
         flat = np.vstack([head.tensors["weights"], head.tensors["intercept"]])
         counts = np.bincount(y, minlength=classes)
         weights = (1 / np.maximum(counts, 1))[y] / np.count_nonzero(counts)
@@ -232,25 +245,25 @@ def test_hard_features_converge(kind, strength):
 def test_separable_data_are_classified_and_stay_finite():
     X = features(400, 5)
     y = (X[:, 0] > np.median(X[:, 0])).astype(int)
-    logits = Logistic(spec("logistic", 1e-8), 2).fit(X, y).scores(X)[:, 0]
+    logits = Logistic(spec("logistic", 1e-8), named(2)).fit(X, y).scores(X)[:, 0]
     assert np.isfinite(logits).all()
     assert ((logits > 0) == y).all()
 
 
 def test_logistic_without_features_gives_the_prior():
     y = np.array([0, 0, 0, 1, 2, 2])
-    scores = Logistic(spec("logistic"), 3).fit(np.zeros((6, 0)), y).scores(np.zeros((2, 0)))
+    scores = Logistic(spec("logistic"), named(3)).fit(np.zeros((6, 0)), y).scores(np.zeros((2, 0)))
     np.testing.assert_allclose(
         np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True), [[1 / 2, 1 / 6, 1 / 3]] * 2, atol=1e-6
     )
-    balanced = Logistic(spec("logistic", class_balanced=True), 2).fit(np.zeros((6, 0)), (y > 0).astype(int))
+    balanced = Logistic(spec("logistic", class_balanced=True), named(2)).fit(np.zeros((6, 0)), (y > 0).astype(int))
     np.testing.assert_allclose(balanced.scores(np.zeros((2, 0))), 0.0, atol=1e-6)
 
 
 def test_class_balance_makes_copies_of_a_class_count_for_nothing():
     X, y = features(60, 4), np.arange(60) % 2
     # Standardisation sees the copies, so that the features are set beforehand.
-    head, copied = (Logistic(spec("logistic", class_balanced=True), 2) for _ in range(2))
+    head, copied = (Logistic(spec("logistic", class_balanced=True), named(2)) for _ in range(2))
     head.fit(X, y)
     copied.tensors = {name: head.tensors[name] for name in ("mean", "scale")}
     tripled = np.vstack([X, X[y == 1], X[y == 1]])
@@ -259,9 +272,10 @@ def test_class_balance_makes_copies_of_a_class_count_for_nothing():
 
 
 def test_a_fit_that_cannot_converge_is_told_in_one_line(monkeypatch):
-    monkeypatch.setattr("emma.readouts.cross_entropy._ITERATIONS", 0)
+    monkeypatch.setattr("emma.readouts.cross_entropy._ITERATIONS", 1)
+    monkeypatch.setattr("emma.readouts.cross_entropy._NEWTON_ROUNDS", 0)
     with pytest.raises(InputError, match=r"regularisation: 0\.001 is too weak"):
-        Logistic(spec("logistic"), 2).fit(features(10, 2), np.arange(10) % 2)
+        Logistic(spec("logistic"), named(2)).fit(features(10, 2), np.arange(10) % 2)
 
 
 # Discriminant
@@ -286,7 +300,7 @@ def test_discriminant_projects_as_scikit_learn_does(n, width, classes):
     X, y = discriminant_data(n, width, classes)
     directions = min(classes - 1, width)
     reference = LinearDiscriminantAnalysis(solver="eigen").fit(standardised(X), y)
-    head = Discriminant(spec("discriminant", 1e-15), classes).fit(X, y)
+    head = Discriminant(spec("discriminant", 1e-15), units(classes)).fit(X, y)
     assert_same_projection(head.tensors["projection"], reference.scalings_[:, :directions])
 
 
@@ -299,7 +313,7 @@ def test_discriminant_solves_the_generalised_eigenproblem(n, width, classes, sha
     within = (1 - share) * within + share * np.trace(within) / width * np.eye(width)
     values, vectors = scipy.linalg.eigh(between, within)
     order = np.argsort(values)[::-1][: classes - 1]
-    head = Discriminant(spec("discriminant", share), classes).fit(X, y)
+    head = Discriminant(spec("discriminant", share), units(classes)).fit(X, y)
     assert_same_projection(head.tensors["projection"], vectors[:, order])
 
 
@@ -307,9 +321,9 @@ def test_discriminant_does_not_depend_on_order_or_names_of_classes():
     rng = np.random.default_rng(0)
     y = np.arange(90) % 3
     X = rng.normal(size=(90, 6)) + 2 * rng.normal(size=(3, 6))[y]
-    head = Discriminant(spec("discriminant", 0.1), 6).fit(X, y)
+    head = Discriminant(spec("discriminant", 0.1), units(6)).fit(X, y)
     order = rng.permutation(90)
-    other = Discriminant(spec("discriminant", 0.1), 6).fit(X[order], 2 * y[order] + 1)
+    other = Discriminant(spec("discriminant", 0.1), units(6)).fit(X[order], 2 * y[order] + 1)
     np.testing.assert_allclose(other.tensors["projection"], head.tensors["projection"], atol=1e-9)
 
 
@@ -318,7 +332,7 @@ def test_cosines_name_a_unit_that_was_never_fit():
     means = 4 * rng.normal(size=(4, 8))
     y = np.arange(200) % 4
     X = rng.normal(size=(200, 8)) + means[y]
-    head = Discriminant(spec("discriminant", 0.1), 4).fit(X[y != 3], y[y != 3])
+    head = Discriminant(spec("discriminant", 0.1), units(4)).fit(X[y != 3], y[y != 3])
     assert head.tensors["projection"].shape == (8, 2)
     head.enrol(X[:100], y[:100])
     scores = head.scores(X[100:])
@@ -330,7 +344,7 @@ def test_cosines_name_a_unit_that_was_never_fit():
 @pytest.mark.parametrize("width", [0, 3])
 def test_discriminant_at_its_floor_ties_all_units(width):
     X, y = np.ones((12, width), np.float32), np.arange(12) % 3
-    head = Discriminant(spec("discriminant", 0.1), 3).fit(X, y)
+    head = Discriminant(spec("discriminant", 0.1), units(3)).fit(X, y)
     head.enrol(X, y)
     np.testing.assert_array_equal(head.scores(X), np.zeros((12, 3)))
 
@@ -338,66 +352,71 @@ def test_discriminant_at_its_floor_ties_all_units(width):
 # All heads
 
 HEADS = [
-    (RidgeAngle, "ridge_angle", 0),
-    (Logistic, "logistic", 2),
-    (Logistic, "logistic", 3),
-    (Discriminant, "discriminant", 3),
+    (Ridge, ANGLE),
+    (Logistic, named(2)),
+    (Logistic, named(3)),
+    (Discriminant, units(3)),
 ]
 
 
-@pytest.mark.parametrize(("head", "kind", "classes"), HEADS)
-def test_capacity_is_checked_before_anything_is_fit(head, kind, classes, monkeypatch):
+def labels_of(target: Target, count: int) -> np.ndarray:
+    """Encoded labels of every class in turn, or a few degrees."""
+    return np.arange(count) % max(len(target.classes), 2)
+
+
+@pytest.mark.parametrize(("head", "target"), HEADS)
+def test_capacity_is_checked_before_anything_is_fit(head, target, monkeypatch):
     monkeypatch.setattr(head, "_fit", lambda *_: pytest.fail("fit was called"))
-    X, y = features(12, 5), np.arange(12) % max(classes, 2)
-    readout = head(spec(kind, 0.1, max_embedding_dim=4), classes)
+    X, y = features(12, 5), labels_of(target, 12)
+    readout = head(spec(head.kind, 0.1, max_embedding_dim=4), target)
     with pytest.raises(InputError, match="embedding_dim: 5 is wider than the pinned 4"):
         readout.fit(X, y)
     assert readout.tensors == {}
-    wanted = {"ridge_angle": 12, "logistic": 6 if classes == 2 else 18, "discriminant": 10}[kind]
-    readout = head(spec(kind, 0.1, max_parameters=wanted - 1), classes)
+    wanted = {"ridge": 12, "logistic": 6 * target.width, "discriminant": 10}[head.kind]
+    readout = head(spec(head.kind, 0.1, max_parameters=wanted - 1), target)
     with pytest.raises(InputError, match=f"{wanted} parameters for width 5, over the pinned {wanted - 1}"):
         readout.fit(X, y)
     assert readout.tensors == {}
 
 
-@pytest.mark.parametrize(("head", "kind", "classes"), HEADS)
-def test_the_weights_that_are_fit_are_as_many_as_declared(head, kind, classes):
-    readout = head(spec(kind, 0.1), classes).fit(features(60, 5), np.arange(60) % max(classes, 2))
+@pytest.mark.parametrize(("head", "target"), HEADS)
+def test_the_weights_that_are_fit_are_as_many_as_declared(head, target):
+    readout = head(spec(head.kind, 0.1), target).fit(features(60, 5), labels_of(target, 60))
     fitted = sum(
         readout.tensors[name].size for name in ("weights", "intercept", "projection") if name in readout.tensors
     )
     assert fitted == readout.parameters(5)
 
 
-@pytest.mark.parametrize(("head", "kind", "classes"), HEADS)
+@pytest.mark.parametrize(("head", "target"), HEADS)
 @given(data=st.data())
 @settings(max_examples=15, deadline=None)
-def test_scale_and_offset_of_a_feature_change_no_score(head, kind, classes, data):
+def test_scale_and_offset_of_a_feature_change_no_score(head, target, data):
     factors = np.array(data.draw(st.lists(st.sampled_from([-1e3, -1.0, 1e-3, 0.5, 2.0, 1e6]), min_size=4, max_size=4)))
     offsets = np.array(data.draw(st.lists(st.sampled_from([-100.0, 0.0, 1.0]), min_size=4, max_size=4))) * np.abs(
         factors
     )
-    X, y = features(50, 4).astype(np.float64), np.arange(50) % max(classes, 2)
+    X, y = features(50, 4).astype(np.float64), labels_of(target, 50)
     scores = []
     for values in (X, X * factors + offsets):
-        readout = head(spec(kind, 0.1), classes).fit(values, y)
-        if kind == "discriminant":
+        readout = head(spec(head.kind, 0.1), target).fit(values, y)
+        if head is Discriminant:
             readout.enrol(values, y)
         scores.append(readout.scores(values))
     np.testing.assert_allclose(scores[1], scores[0], atol=1e-5)
 
 
-@pytest.mark.parametrize(("head", "kind", "classes"), HEADS)
-def test_a_constant_feature_has_no_say(head, kind, classes):
-    X, y = features(40, 3), np.arange(40) % max(classes, 2)
+@pytest.mark.parametrize(("head", "target"), HEADS)
+def test_a_constant_feature_has_no_say(head, target):
+    X, y = features(40, 3), labels_of(target, 40)
     constant = np.full((40, 2), [0.1, 1e8], np.float32)
     scores = []
     for train, test in ((X, X), (np.hstack([X, constant]), np.hstack([X, constant + np.float32([5, 1e9])]))):
-        readout = head(spec(kind, 0.1), classes).fit(train, y)
-        if kind == "discriminant":
+        readout = head(spec(head.kind, 0.1), target).fit(train, y)
+        if head is Discriminant:
             readout.enrol(test, y)
         scores.append(readout.scores(test))
-    if kind == "discriminant":
+    if head is Discriminant:
         # The share of the mean variance is over all features, the constant ones too.
         assert np.isfinite(scores[1]).all()
     else:
@@ -407,20 +426,24 @@ def test_a_constant_feature_has_no_say(head, kind, classes):
 def test_a_feature_that_is_constant_up_to_rounding_has_no_say():
     X, y = features(40, 3), np.arange(40) % 2
     rounding = 1e8 * (1 + 1e-13 * np.random.default_rng(0).normal(size=(40, 1)))
-    head = Logistic(spec("logistic"), 2).fit(np.hstack([X, rounding]), y)
+    head = Logistic(spec("logistic"), named(2)).fit(np.hstack([X, rounding]), y)
     assert head.tensors["scale"][3] == 0.0
-    np.testing.assert_allclose(head.tensors["weights"][:3], Logistic(spec("logistic"), 2).fit(X, y).tensors["weights"])
+    np.testing.assert_allclose(
+        head.tensors["weights"][:3], Logistic(spec("logistic"), named(2)).fit(X, y).tensors["weights"]
+    )
 
 
 def test_two_processes_give_the_same_bytes():
     code = """
 import hashlib, numpy as np
-from emma.readouts import Logistic, Discriminant, RidgeAngle
-from emma.tasks import ReadoutSpec
+from emma.readouts import Discriminant, Logistic, Ridge
+from emma.tasks import TARGETS, ReadoutSpec
 rng = np.random.default_rng(0)
 X, y, h = rng.normal(size=(300, 64)), rng.integers(0, 5, 300), hashlib.sha256()
-for head, kind, n in ((Logistic, 'logistic', 5), (RidgeAngle, 'ridge_angle', 0), (Discriminant, 'discriminant', 5)):
-    t = head(ReadoutSpec(kind=kind, regularisation=0.01, max_parameters=9999), n).fit(X, y).tensors
+names = tuple("abcde")
+for head, name in ((Logistic, "class"), (Ridge, "angle"), (Discriminant, "enrolled_class")):
+    target = TARGETS[name](names)
+    t = head(ReadoutSpec(kind=head.kind, regularisation=0.01, max_parameters=9999), target).fit(X, y).tensors
     for name in sorted(t): h.update(t[name].tobytes())
 print(h.hexdigest())
 """

@@ -66,7 +66,6 @@ def _set(value, path, new):
         ("bootstrap/level", 0.0, "bootstrap.level: "),
         ("tasks", {}, "tasks: expected at least one"),
         ("tasks/E-LOC-XYZ", {}, "tasks.E-LOC-XYZ"),
-        ("tasks/E-LOC-LOS/metric", "Accuracy", "tasks.E-LOC-LOS: metric: Accuracy"),
         ("stress_regimes/E-LOC-AOA", ["mid"], "stress_regimes.E-LOC-AOA: expected"),
         ("stress_regimes/E-LOC-AOA", ["mid", "mid", "low"], "stress_regimes.E-LOC-AOA: expected"),
         ("stress_regimes/E-LOC-AOA", ["mid", "a/b"], "stress_regimes.E-LOC-AOA.1"),

@@ -1,15 +1,17 @@
 """TaskSpecs that contradict themselves are refused when they are read."""
 
+import numpy as np
 import pytest
 
 from common.errors import InputError
 from common.files import parse
+from emma.evaluation.metric_checks import check_metrics
 from emma.metrics import METRICS
-from emma.tasks import Anchors, OODAxis, Split, TaskID, TaskSpec
-from emma.tasks.spec import _METRICS
+from emma.readouts import READOUTS
+from emma.tasks import TARGETS, Anchors, OODAxis, Split, TaskID, TaskSpec
 
 LOS = {
-    "label": "label_class",
+    "target": "binary",
     "classes": ["NLOS", "LOS"],
     "readout": {"kind": "logistic", "regularisation": 0.001, "max_parameters": 2049},
     "metric": "BalancedAccuracy",
@@ -21,6 +23,7 @@ LOS = {
     "anchors": {"minimum": 0.5, "maximum": 1.0},
 }
 FP = LOS | {
+    "target": "enrolled_class",
     "classes": ["U1", "U2"],
     "held_out": ["U1", "U2"],
     "ood_axis": "device",
@@ -60,12 +63,11 @@ def readout(**changes):
         (LOS, {"classes": ["LOS"]}, "classes"),
         (LOS, {"classes": ["LOS", "LOS"]}, "classes"),
         (LOS, {"classes": []}, "classes"),
-        (LOS, {"label": "label_azimuth_deg"}, "classes"),
-        (LOS, {"label": "label_snr"}, "label"),
-        (LOS, {"metric": "Accuracy"}, "metric: Accuracy does not measure"),
-        (LOS, {"metric": "EER"}, "metric: EER does not measure a logistic"),
-        (LOS, {"metric": "MeanAngularError"}, "metric: MeanAngularError"),
-        (LOS, {"secondary_metrics": ["Bleu"]}, "metric: Bleu"),
+        (LOS, {"classes": ["a", "b", "c"]}, "classes: expected two distinct names, the positive one last"),
+        (LOS, {"target": "class", "classes": ["a"]}, "classes: expected two or more distinct names"),
+        (LOS, {"target": "angle"}, "readout.kind: logistic does not fit target angle, expected ridge"),
+        (LOS, {"target": "snr"}, "target: snr is unknown, expected one of angle, class, binary, enrolled_class"),
+        ({key: LOS[key] for key in LOS if key != "target"}, {"label": "label_class"}, "target: Field required"),
         (LOS, {"secondary_metrics": ["BalancedAccuracy"]}, "secondary_metrics: a metric stands twice"),
         (LOS, {"ood_axis": "weather"}, "ood_axis"),
         (LOS, {"in_ood_avg": 1}, "in_ood_avg"),
@@ -75,12 +77,13 @@ def readout(**changes):
         (LOS, readout(regularisation=-1), "readout.regularisation"),
         (LOS, readout(max_parameters=0), "readout.max_parameters"),
         (LOS, readout(kind="forest"), "readout.kind"),
-        (LOS, readout(kind="ridge_angle"), "classes"),
+        (LOS, readout(kind="ridge_angle"), "readout.kind: ridge_angle is now called ridge"),
+        (LOS, readout(kind="ridge"), "readout.kind: ridge does not fit target binary, expected logistic"),
+        (LOS, {"target": "angle"} | readout(kind="ridge"), "classes: expected none with target angle"),
         (LOS, readout(depth=3), "readout.depth: unknown key"),
-        (FP, {"ood_axis": "environment"}, "readout.kind"),
-        (FP, {"held_out": ["U1", "U3"]}, "readout.kind"),
+        (FP, {"ood_axis": "environment"}, "target: enrolled_class enrols devices"),
+        (FP, {"held_out": ["U1", "U3"]}, "target: enrolled_class enrols devices"),
         (FP, {"readout": FP["readout"] | {"regularisation": 1.5}}, "readout.regularisation: expected a share"),
-        (FP, {"metric": "AUC"}, "metric: AUC does not measure a discriminant"),
     ],
 )
 def test_a_spec_that_contradicts_itself_is_refused(base, change, message):
@@ -103,5 +106,51 @@ def test_specs_are_frozen():
         spec.metric = "AUC"
 
 
-def test_every_metric_that_a_readout_may_have_exists():
-    assert {name for names in _METRICS.values() for name in names} <= set(METRICS)
+METRIC_FAULTS = [
+    ({"metric": "Accuracy"}, "metric: Accuracy does not measure target binary, expected BalancedAccuracy, AUC, "),
+    ({"metric": "EER"}, "metric: EER does not measure target binary"),
+    ({"metric": "MeanAngularError"}, "metric: MeanAngularError does not measure target binary"),
+    ({"secondary_metrics": ["Bleu"]}, "metric: Bleu does not measure target binary"),
+    ({"unit": "degrees"}, "unit: degrees, expected 1, that of BalancedAccuracy"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), METRIC_FAULTS)
+def test_a_metric_that_does_not_measure_the_target_is_refused(change, message):
+    check_metrics({TaskID.E_LOC_LOS: parse(TaskSpec, LOS, "r"), TaskID.E_ID_FP: parse(TaskSpec, FP, "r")}, "r")
+    with pytest.raises(InputError, match=r"r: tasks\.E-LOC-LOS\.") as caught:
+        check_metrics({TaskID.E_LOC_LOS: parse(TaskSpec, LOS | change, "r")}, "r")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+def test_a_target_fits_known_readouts_and_is_measured_by_some_metric(target):
+    assert target.readouts
+    assert set(target.readouts) <= set(READOUTS)
+    assert all(any(form in METRICS[name].takes for name in METRICS) for form in target.forms)
+
+
+def test_two_targets_of_one_name_are_refused():
+    with pytest.raises(TypeError, match=r"target angle: .*Other and Angle have one name"):
+
+        class Other(TARGETS["angle"]):
+            name = "angle"
+
+
+def test_two_classes_share_a_logit_and_a_gallery_of_two_does_not():
+    binary, enrolled = TARGETS["binary"](("a", "b")), TARGETS["enrolled_class"](("a", "b"))
+    assert (binary.width, enrolled.width, TARGETS["class"](("a", "b")).width) == (1, 2, 2)
+    scores, truth = np.array([[0.0], [2.0]]), np.array([0.0, 1.0])
+    ranks, _, _ = binary.metric_inputs(METRICS["AUC"], scores, truth)
+    decisions, _, _ = binary.metric_inputs(METRICS["BalancedAccuracy"], scores, truth)
+    assert (ranks.tolist(), decisions.tolist()) == ([0.0, 2.0], [[0.0, 0.0], [-2.0, 2.0]])
+    pairs, genuine, entries = enrolled.metric_inputs(METRICS["EER"], np.array([[0.9, 0.1]]), np.array([1.0]))
+    assert (pairs.tolist(), genuine.tolist(), entries) == ([0.9, 0.1], [0, 1], 2)
+
+
+def test_differences_of_angles_are_those_around_the_circle():
+    angle = TARGETS["angle"]()
+    assert angle.distance(np.array([[359.0]]), np.array([[1.0]])) == 2.0
+    assert angle.distance(np.zeros((1, 1)), np.zeros((2, 1))) == float("inf")
+    assert angle.score_fault(np.array([[360.0]])) == "expected degrees in [0, 360)"
+    assert angle.score_fault(np.array([[0.0]])) is None

@@ -43,8 +43,8 @@ RELEASE = {
     "rfgen": {},
     "tasks": {
         "E-LOC-AOA": {
-            "label": "label_azimuth_deg",
-            "readout": {"kind": "ridge_angle", "regularisation": 0.001, "max_parameters": 100},
+            "target": "angle",
+            "readout": {"kind": "ridge", "regularisation": 0.001, "max_parameters": 100},
             "metric": "MeanAngularError",
             "unit": "degrees",
             "ood_axis": "environment",
@@ -53,7 +53,7 @@ RELEASE = {
             "anchors": {"minimum": 0.0, "maximum": 90.0},
         },
         "E-LOC-LOS": {
-            "label": "label_class",
+            "target": "binary",
             "classes": ["NLOS", "LOS"],
             "readout": {"kind": "logistic", "regularisation": 0.01, "class_balanced": True, "max_parameters": 100},
             "metric": "BalancedAccuracy",
@@ -65,7 +65,7 @@ RELEASE = {
             "anchors": {"minimum": 0.5, "maximum": 1.0},
         },
         "E-ID-FP": {
-            "label": "label_class",
+            "target": "enrolled_class",
             "classes": ["U01", "U02", "U03"],
             "readout": {"kind": "discriminant", "regularisation": 0.1, "max_parameters": 100},
             "metric": "Top1Accuracy",

@@ -10,6 +10,7 @@ from common.errors import InputError
 from emma import Split, SplitNotAvailable, TaskID
 from emma.data.protocols import InDistribution, guard_fold, primary_protocol, task_protocols
 from emma.data.release import freeze
+from emma.tasks import target_of
 
 TASKS = tuple(task.value for task in TaskID)
 
@@ -45,10 +46,10 @@ def test_every_fold_of_every_protocol(small, task: str) -> None:
             everything = evaluation
             for column, part in zip(columns, value.split("+"), strict=True):
                 everything = everything[everything[column] == part]
-            spared = roles == "enrol" if spec.readout.kind == "discriminant" else np.zeros(len(roles), bool)
+            spared = roles == "enrol" if target_of(spec).enrols else np.zeros(len(roles), bool)
             gallery = evaluation.loc[np.array(fold.eval["scene_id"].to_pylist())[spared]]
             assert set(everything.index) == set(scored.index) | set(gallery.index) & set(everything.index)
-            if spec.readout.kind == "discriminant" and protocol is not None and len(gallery):
+            if target_of(spec).enrols and protocol is not None and len(gallery):
                 assert gallery.groupby("device").session.nunique().eq(1).all()
                 assert set(gallery.session).isdisjoint(scored.session)
 

@@ -77,7 +77,7 @@ def test_a_model_cannot_bring_its_own_head(models, tmp_path, key: str) -> None:
 def test_an_unknown_head_is_no_release(small_release) -> None:
     data = small_release()
     data["tasks"]["E-LOC-LOS"]["readout"]["kind"] = "mlp"
-    with pytest.raises(InputError, match=r"E-LOC-LOS\.readout\.kind"):
+    with pytest.raises(InputError, match=r"E-LOC-LOS: readout\.kind: mlp does not fit target binary"):
         parse(ReleaseConfig, data, "small.yaml")
 
 

@@ -11,18 +11,16 @@ import numpy as np
 from common.errors import InputError
 from common.hashing import sha256
 from emma.audit.verify.base import Check
-from emma.audit.verify.fits import prediction_distance
 from emma.audit.verify.results import Results
 from emma.backbones.embed import embed_batch
 from emma.backbones.load import load_backbone, load_model_config
 from emma.data.scenes import identify, iterate_scenes
 from emma.data.tables import lists_to_matrix
 from emma.evaluation.fitting import fit_fold
-from emma.evaluation.scoring import score_width
-from emma.tasks import Split, TaskID
+from emma.tasks import Split, TaskID, target_of
 
 #: Differences allowed where floating point differs between machines: of samples and embeddings, relative to the
-#: largest in the scene or row; of refitted predictions as ``prediction_distance`` measures them (degrees or relative).
+#: largest in the scene or row; of refitted predictions as ``Target.distance`` measures them (degrees or relative).
 SAMPLES, EMBEDDED, REFITTED = 1e-4, 1e-3, 1e-3
 
 #: A chunk made again: task, split, number of the chunk's first scene, complex64 ``[n, A, T]``, metadata columns.
@@ -130,8 +128,8 @@ class Refitted(Check):
                 found = results.predictions(*key)
                 if again["scene_id"].to_pylist() != found["scene_id"].to_pylist():
                     raise InputError(f"{path}: scene_id: expected those of the fold")
-                tables = [lists_to_matrix(table["scores"], score_width(spec), path) for table in (found, again)]
-                distance = prediction_distance(spec, *tables)
+                tables = [lists_to_matrix(table["scores"], target_of(spec).width, path) for table in (found, again)]
+                distance = target_of(spec).distance(*tables)
                 if not distance <= REFITTED:
                     self.fault(path, f"scores: differ by {distance:.1e} from those of the fold fit again")
 

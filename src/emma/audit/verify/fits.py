@@ -14,9 +14,8 @@ from emma.data.protocols import guard_fold
 from emma.data.release import read_assigned
 from emma.data.tables import lists_to_matrix, metadata_of
 from emma.evaluation.fitting import query_fault
-from emma.evaluation.scoring import score_width
 from emma.readouts import load_readout
-from emma.tasks import Split, TaskID, TaskSpec
+from emma.tasks import Split, TaskID, TaskSpec, target_of
 from emma.version import HARNESS_VERSION
 
 #: Difference between a prediction and the readout applied again, in units of the largest score (degrees: absolute).
@@ -128,7 +127,7 @@ class Predictions(Check):
                     self.fault(path, said)
                 provenance = results.run(model).run_manifest.model_provenance
                 self.compare(path, {"model_provenance": results.provenance(*key)}, {"model_provenance": provenance})
-                lists_to_matrix(table["scores"], score_width(results.manifest().tasks[task]), path)
+                lists_to_matrix(table["scores"], target_of(results.manifest().tasks[task]).width, path)
                 self._metrics(results, key, table)
 
     def _metrics(self, results: Results, key: tuple[str, TaskID, str, str], table: pa.Table) -> None:
@@ -192,24 +191,13 @@ class Readouts(Check):
         model, task, _, _ = key
         path = results.fold_path(*key, "predictions.parquet")
         table = results.predictions(*key)
-        found = lists_to_matrix(table["scores"], score_width(spec), path)
+        found = lists_to_matrix(table["scores"], target_of(spec).width, path)
         wanted = load_readout(spec, tensors).scores(results.embeddings(model, task).of(table["scene_id"]))
-        distance = prediction_distance(spec, found, wanted)
+        distance = target_of(spec).distance(found, wanted)
         if not distance <= REAPPLIED:
             self.fault(
                 path, f"scores: differ by {distance:.1e} from the readout beside them, applied to the embeddings"
             )
-
-
-def prediction_distance(spec: TaskSpec, found: np.ndarray, wanted: np.ndarray) -> float:
-    """Largest difference of scores ``[N, K]``: degrees around the circle, else relative to the largest score."""
-    if found.shape != wanted.shape:
-        return float("inf")
-    if not found.size:
-        return 0.0
-    if spec.readout.kind == "ridge_angle":
-        return float(np.abs((found - wanted + 180.0) % 360.0 - 180.0).max())
-    return float(np.abs(found - wanted).max() / max(1.0, np.abs(wanted).max()))
 
 
 def _differing(found: pa.Table, wanted: pa.Table) -> str:

@@ -1,0 +1,134 @@
+"""What a kind of label is: its column, the readouts and metrics that fit it, and what a fold needs to be defined."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from emma.tasks.spec import TaskSpec
+
+Floats = NDArray[np.float64]
+Classes = NDArray[np.int64]
+
+#: Every kind of label by its name, in the order of their modules' names.
+TARGETS: dict[str, type[Target]] = {}
+
+
+class Measure(Protocol):
+    """What a target asks of a metric: the forms of input that it takes (``emma.metrics.Takes``)."""
+
+    @property
+    def name(self) -> str:
+        """The metric's name."""
+
+    @property
+    def takes(self) -> frozenset[str]:
+        """Forms of input."""
+
+
+class Target(ABC):
+    """One kind of label. A subclass with a ``name`` enters ``TARGETS`` by being defined.
+
+    Scores of a scene are numbers ``[width]``; the readout gives them, the predictions hold them, and the target turns
+    them into what a metric takes.
+
+    Args:
+        classes: names of the task's classes, in the order of their indices; empty for a target without classes.
+
+    Attributes:
+        name: the value of ``TaskSpec.target``.
+        column: the label's column in a table of labels.
+        label_type: that column's Arrow type.
+        readouts: kinds of readout that fit it (``emma.readouts``).
+        forms: forms of metric input that scores can take, the preferred one first (``emma.metrics.Takes``).
+        enrols: whether a fold enrols units by a gallery of their own scenes.
+    """
+
+    name: ClassVar[str]
+    column: ClassVar[str]
+    label_type: ClassVar[pa.DataType]
+    readouts: ClassVar[tuple[str, ...]]
+    forms: ClassVar[tuple[str, ...]]
+    enrols: ClassVar[bool] = False
+
+    def __init__(self, classes: tuple[str, ...] = ()) -> None:
+        self.classes = classes
+
+    def __init_subclass__(cls) -> None:
+        """Enter the class in ``TARGETS``; TypeError where another one has its name."""
+        super().__init_subclass__()
+        if name := cls.__dict__.get("name"):
+            if name in TARGETS:
+                raise TypeError(f"target {name}: {cls.__qualname__} and {TARGETS[name].__qualname__} have one name")
+            TARGETS[name] = cls
+
+    @classmethod
+    @abstractmethod
+    def check(cls, spec: TaskSpec) -> None:
+        """Raise ValueError, ``key: expectation``, where a TaskSpec of this target contradicts itself."""
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Number of scores per scene."""
+
+    @abstractmethod
+    def encode(self, labels: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Labels as the float64 numbers that a fit takes, null where a scene has no label of the task."""
+
+    @abstractmethod
+    def metric_inputs(self, metric: Measure, scores: Floats, target: Floats) -> tuple[NDArray, NDArray, int]:
+        """What a metric takes, from scores.
+
+        Args:
+            metric: one that ``form_for`` finds a form for.
+            scores: ``[N, width]``.
+            target: encoded labels ``[N]``.
+
+        Returns:
+            preds, target, and how many entries of each stand for one scene.
+        """
+
+    def form_for(self, metric: Measure) -> str | None:
+        """The preferred form of input that a metric takes and this target can give, or None."""
+        return next((form for form in self.forms if form in metric.takes), None)
+
+    def strata(self, target: Floats) -> Classes | None:
+        """Stratum ``[N]`` of each scene for resampling and inner cross-validation; None where there is but one."""
+        del target
+        return None
+
+    def groups(self, index: pa.Table) -> pa.ChunkedArray:
+        """What is drawn as a whole in a resample ``[N]``: text, null where every scene stands for itself."""
+        return pa.chunked_array([pa.nulls(index.num_rows, pa.string())])
+
+    def undefined_reason(self, fit: Floats, scored: Floats, held_out_value: str) -> str | None:
+        """Why a fold cannot be fit and scored, from the encoded labels of both sides, or None."""
+        del fit, scored, held_out_value
+        return None
+
+    def score_fault(self, scores: Floats) -> str | None:
+        """What is wrong with finite scores ``[N, width]`` from elsewhere, or None."""
+        del scores
+        return None
+
+    def distance(self, actual: Floats, expected: Floats) -> float:
+        """The largest difference of two sets of scores ``[N, width]``, relative to the largest score or to 1."""
+        if actual.shape != expected.shape:
+            return float("inf")
+        if not actual.size:
+            return 0.0
+        return float(np.abs(actual - expected).max() / max(1.0, np.abs(expected).max()))
+
+    def regressand(self, target: Floats) -> Floats:
+        """Numbers ``[N, K]`` that a regression fits for encoded labels ``[N]``."""
+        raise NotImplementedError(f"target {self.name} is not fit by regression, nor of {target.shape}")
+
+    def from_regression(self, values: Floats) -> Floats:
+        """Scores ``[N, width]`` of regressed numbers ``[N, K]``."""
+        raise NotImplementedError(f"target {self.name} is not fit by regression, nor of {values.shape}")
