@@ -31,10 +31,10 @@ class Links:
     def __init__(self) -> None:
         self.calls: list[tuple[np.ndarray, np.ndarray, np.ndarray, float]] = []
 
-    def through(self, signal: np.ndarray, gains: np.ndarray, delays: np.ndarray, rate: float) -> np.ndarray:
+    def apply_channel(self, signal: np.ndarray, gains: np.ndarray, delays: np.ndarray, rate: float) -> np.ndarray:
         """Note the call and apply the channel."""
         self.calls.append((signal, gains, delays, rate))
-        return through(signal, gains, delays, rate)
+        return apply_channel(signal, gains, delays, rate)
 
     def response(self, gains: np.ndarray, delays: np.ndarray, samples: int, rate: float) -> np.ndarray:
         """Note the call, with a signal of ones for the one that is not seen here, and return the response."""
@@ -42,7 +42,7 @@ class Links:
         return frequency_response(gains, delays, samples, rate)
 
 
-through, frequency_response = localisation.through, fingerprint.frequency_response
+apply_channel, frequency_response = localisation.apply_channel, fingerprint.frequency_response
 
 
 def sionna(signal: np.ndarray, gains: np.ndarray, delays: np.ndarray, rate: float, *, once: bool = False) -> np.ndarray:
@@ -80,21 +80,21 @@ def task_figure(recipe: Recipe, task: str, rays: object, chunks: int, runs: int)
     """Time some chunks of one task."""
     keys = rfgen.scenes.chunk_keys(recipe, task, "TRAIN")[:chunks]
     links = Links()
-    localisation.through = drone.through = links.through
+    localisation.apply_channel = drone.apply_channel = links.apply_channel
     fingerprint.frequency_response = links.response
     made = list(rfgen.scenes.generate(recipe, task, "TRAIN", rays, 0, chunk_keys=keys))
-    localisation.through = drone.through = through
+    localisation.apply_channel = drone.apply_channel = apply_channel
     fingerprint.frequency_response = frequency_response
     count = sum(len(chunk) for chunk in made)
     if not links.calls:
         rate = recipe.tasks[task].sample_rate_hz
         links.calls = [(c.iq[:, 0], np.ones((len(c), 1, 1)), np.zeros((len(c), 1)), rate) for c in made]
     checks: dict[str, float] = {}
-    if task in ("E-LOC-AOA", "E-LOC-LOS", "E-ID-DRONE"):
+    if recipe.tasks[task].needs_links:
         call = links.calls[0]
         half = call[0].shape[1] // 2
         theirs = sionna(*call, once=True)[..., half:]
-        own = through(*call)[..., half:]
+        own = apply_channel(*call)[..., half:]
         checks["error_against_sionna_db"] = float(20 * np.log10(np.linalg.norm(own - theirs) / np.linalg.norm(own)))
 
     def ours() -> None:

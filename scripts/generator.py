@@ -16,8 +16,8 @@ from emma.audit.verify.deep import Chunk
 from emma.data.release import DataReleaseManifest, ReleaseConfig, SplitRecord
 from emma.data.scenes import read_index, write_scenes
 from emma.tasks import Split, TaskID
-from rfgen.recipe import WITH_LINKS, Recipe
-from rfgen.scenes import chunk_keys, generate
+from rfgen.recipe import Recipe
+from rfgen.scenes import chunk_keys, generate, scene_columns
 
 
 def holdout_splits(release: ReleaseConfig | DataReleaseManifest, source: Path, seed: str) -> Iterator[tuple]:
@@ -28,7 +28,7 @@ def holdout_splits(release: ReleaseConfig | DataReleaseManifest, source: Path, s
         scenes, path = Path(folder) / "scenes.parquet", Path(folder) / "index.parquet"
         for task in release.tasks:
             chunks = generate(recipe, task.value, Split.HOLDOUT.value, rays, seed)
-            write_scenes(scenes, path, ((chunk.iq, chunk.metadata) for chunk in chunks))
+            write_scenes(scenes, path, ((chunk.iq, scene_columns(chunk)) for chunk in chunks))
             index = read_index(path)
             yield task, SplitRecord(scenes=index.num_rows, index_hash=table_hash(index))
 
@@ -55,7 +55,7 @@ def sampled_chunks(results: Results, count: int = 2) -> Iterator[Chunk]:
         chosen = [keys[place] for place in places]
         chunks = generate(recipe, task.value, Split.DEV.value, rays, manifest.seed, chunk_keys=chosen)
         for place, chunk in zip(places, chunks, strict=True):
-            yield task, Split.DEV, place * len(chunk.iq), chunk.iq, chunk.metadata
+            yield task, Split.DEV, place * len(chunk.iq), chunk.iq, scene_columns(chunk)
 
 
 def example_scenes(
@@ -68,9 +68,8 @@ def example_scenes(
     """
     recipe = parse(Recipe, release.rfgen, f"{source}: rfgen")
     params = recipe.tasks[task.value]
-    if task.value in WITH_LINKS:
-        antennas = params.array.elements if hasattr(params, "array") else 1
-        noise = complex_normal(stream(release.seed, "example", task.value), (count, antennas, params.samples))
+    if params.needs_links:
+        noise = complex_normal(stream(release.seed, "example", task.value), (count, params.antennas, params.samples))
         carriers = [recipe.bands_hz[params.bands[number % len(params.bands)]] for number in range(count)]
         columns = {"sample_rate_hz": [params.sample_rate_hz] * count, "center_frequency_hz": carriers}
         told = f"{count} scenes of complex noise (no scenes there, and these need ray tables)"

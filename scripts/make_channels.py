@@ -7,7 +7,8 @@ from common.errors import InputError, OneLineParser, run_script
 from common.files import parse
 from emma.data.release import load_release_config, split_seed
 from emma.data.tables import write_table
-from rfgen.recipe import SPLITS, Recipe
+from rfgen.recipe import Recipe
+from rfgen.scenes import SPLITS
 
 
 def main() -> None:

@@ -8,8 +8,8 @@ from common.files import parse
 from emma.data.release import load_release_config, split_seed
 from emma.data.scenes import write_scenes
 from emma.data.tables import open_parquet, without_pandas
-from rfgen.recipe import SPLITS, Recipe
-from rfgen.scenes import generate
+from rfgen.recipe import Recipe
+from rfgen.scenes import SPLITS, generate, scene_columns
 
 
 def main() -> None:
@@ -30,7 +30,7 @@ def main() -> None:
         rays = file.read(use_threads=False)
     try:
         chunks = generate(recipe, arguments.task, arguments.split, rays, split_seed(config, arguments.split))
-        write_scenes(arguments.out, arguments.index, ((chunk.iq, chunk.metadata) for chunk in chunks))
+        write_scenes(arguments.out, arguments.index, ((chunk.iq, scene_columns(chunk)) for chunk in chunks))
     except InputError:
         raise
     except ValueError as error:

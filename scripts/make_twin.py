@@ -9,6 +9,7 @@ from emma.data.release import load_release_config
 from emma.data.scenes import write_scenes
 from emma.data.tables import without_pandas
 from rfgen.captures.twins import TWIN_SPLITS, TwinRecipe, generate
+from rfgen.scenes import scene_columns
 
 
 def main() -> None:
@@ -27,7 +28,7 @@ def main() -> None:
     recipe = {"twin": {**dict(declared.twin), "task": declared.task.value}} if declared.twin != "release" else {}
     twin = parse(TwinRecipe, recipe, arguments.captures).twin
     chunks = generate(twin, declared.name, arguments.split, load_release_config(arguments.release_config).seed)
-    write_scenes(arguments.out, arguments.index, ((chunk.iq, chunk.metadata) for chunk in chunks))
+    write_scenes(arguments.out, arguments.index, ((chunk.iq, scene_columns(chunk)) for chunk in chunks))
 
 
 if __name__ == "__main__":

@@ -15,9 +15,8 @@ def source_digest() -> str:
     """
     root = Path(__file__).parent
     digest = hashlib.sha256()
-    for name in sorted(
-        path.relative_to(root).as_posix() for path in root.rglob("*.py") if path.parent.name != "captures"
-    ):
+    paths = (path.relative_to(root) for path in root.rglob("*.py"))
+    for name in sorted(path.as_posix() for path in paths if path.parts[0] != "captures"):
         content = (root / name).read_bytes()
         # Lengths before the bytes: no two trees can run together to the same stream.
         digest.update(f"{len(name)}:{name}:{len(content)}:".encode())

@@ -1,14 +1,19 @@
 """Tables of rays from Sionna's TR 38.901 models; the only module that imports Sionna, and only when a table is made."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from common.streams import Seed, entropy, stream
-from rfgen import laws
-from rfgen.recipe import WITH_LINKS, Environment, Recipe, counts
+from rfgen.physics import laws
+from rfgen.physics.environment import Environment
+from rfgen.physics.types import Bools, Floats
+from rfgen.recipe import Recipe
+from rfgen.scenes.base import LinkTask, Setting, Split
 
 SCHEMA = pa.schema(
     [
@@ -34,22 +39,25 @@ SCHEMA = pa.schema(
         pa.field("ray_zenith_deg", pa.list_(pa.float32()), nullable=False),
     ]
 )
+#: Columns of a ray table: one value, or one array, per link.
+Columns = dict[str, Sequence[Any] | NDArray[Any]]
+
 # Rays are drawn at a terminal of this height [m] when the emitter is above it: the echoes come from the ground.
 ECHO_HEIGHT_M = 1.5
 
 
-def links(recipe: Recipe, split: str) -> list[tuple[str, str]]:
+def links(recipe: Recipe, split: Split) -> list[tuple[str, str]]:
     """(environment, band) of every ray table of a split, in order."""
     pairs = {
         (environment, band): None
         for task in recipe.tasks_in(split)
-        for environment in recipe.environments_in(task, split)
-        for band in recipe.bands_in(task, split)
+        for environment in recipe.tasks[task].environments_in(recipe, split)
+        for band in recipe.tasks[task].bands_in(recipe, split)
     }
     return list(pairs)
 
 
-def split_table(recipe: Recipe, split: str, seed: Seed) -> pa.Table:
+def split_table(recipe: Recipe, split: Split, seed: Seed) -> pa.Table:
     """All ray tables of a split, concatenated in the order of `links` (columns: see `ray_table`)."""
     return pa.concat_tables(
         [ray_table(recipe, split, environment, band, seed) for environment, band in links(recipe, split)]
@@ -57,7 +65,7 @@ def split_table(recipe: Recipe, split: str, seed: Seed) -> pa.Table:
     )
 
 
-def ray_table(recipe: Recipe, split: str, environment: str, band: str, seed: Seed) -> pa.Table:
+def ray_table(recipe: Recipe, split: Split, environment: str, band: str, seed: Seed) -> pa.Table:
     """Rays of every link of a split, environment and band; one row serves one scene.
 
     Uplink: angles are those at the base station, directions the wave comes from. Columns: `link_id` (unique),
@@ -73,28 +81,30 @@ def ray_table(recipe: Recipe, split: str, environment: str, band: str, seed: See
     if (environment, band) not in links(recipe, split):
         raise ValueError(f"{split}: no links of environment {environment!r} and band {band!r} in this recipe")
     parts = []
-    for task in recipe.tasks_in(split):
-        places = recipe.environments_in(task, split)
-        if task not in WITH_LINKS or environment not in places or band not in recipe.bands_in(task, split):
+    for name in recipe.tasks_in(split):
+        task = recipe.tasks[name]
+        places = task.environments_in(recipe, split)
+        if not isinstance(task, LinkTask) or environment not in places or band not in task.bands_in(recipe, split):
             continue
-        wanted = counts(recipe.tasks[task])[split]
-        high_share = getattr(recipe.tasks[task], "high_share", 0.0)
-        for chunk in range(-(-wanted // recipe.link_chunk)):
-            rng_key = ("rays", task, split, environment, band, chunk)
-            part = _chunk(recipe, places[environment], band, high_share=high_share, seed=seed, key=rng_key)
-            part["index"] = chunk * recipe.link_chunk + np.arange(recipe.link_chunk)
-            part["task"] = [task] * recipe.link_chunk
+        count = task.counts[split]
+        for chunk in range(-(-count // recipe.link_chunk)):
+            key = ("rays", name, split, environment, band, chunk)
+            drawn = _draw(recipe, places[environment], band, aerial_share=task.aerial_share, seed=seed, key=key)
+            first = chunk * recipe.link_chunk
             # A chunk is drawn whole and then cut: asking for more links leaves those there were.
-            parts.append(_table(part, split, environment, band).slice(0, wanted - chunk * recipe.link_chunk))
+            parts.append(_table(drawn, name, split, environment, band, first=first).slice(0, count - first))
     return pa.concat_tables(parts)
 
 
-def _chunk(recipe: Recipe, place: Environment, band: str, *, high_share: float, seed: Seed, key: tuple) -> dict:
+def _draw(
+    setting: Setting, place: Environment, band: str, *, aerial_share: float, seed: Seed, key: tuple[str | int, ...]
+) -> Columns:
+    """Columns of `link_chunk` links, apart from those that name them."""
     rng = stream(seed, *key)
-    n = recipe.link_chunk
+    n = setting.link_chunk
     u_high, u_distance, u_height, u_los = rng.random((4, n))
     bearing, k_normal = rng.uniform(0.0, 360.0, n), rng.standard_normal(n)
-    high = (u_high < high_share) if place.aerial else np.zeros(n, bool)
+    high = (u_high < aerial_share) if place.aerial else np.zeros(n, bool)
     distance = _between(place.distance_m, u_distance)
     height = np.full(n, place.terminal_height_m)
     if place.aerial:
@@ -102,8 +112,7 @@ def _chunk(recipe: Recipe, place: Environment, band: str, *, high_share: float, 
         height = np.where(high, _between(place.aerial.height_m, u_height), height)
     los = u_los < laws.los_probability(place.scenario, distance, height)
     sionna_seed = entropy(seed, *key, "sionna") % 2**63
-    rays = _sionna(recipe, place, band, los=los, distance=distance, bearing=bearing, seed=sionna_seed)
-    k_db = rays.pop("k_factor_db")
+    k_db, rays = _sionna(setting, place, band, los=los, distance=distance, bearing=bearing, seed=sionna_seed)
     if high.any():
         mean, std = laws.aerial_k_factor_db(place.scenario, np.where(high, height, 50.0))
         k_db = np.where(high, mean + std * k_normal, k_db)
@@ -120,21 +129,21 @@ def _chunk(recipe: Recipe, place: Environment, band: str, *, high_share: float, 
     }
 
 
-def _between(limits: tuple[float, float], u: np.ndarray) -> np.ndarray:
+def _between(limits: tuple[float, float], u: Floats) -> Floats:
     return limits[0] + (limits[1] - limits[0]) * u
 
 
 def _sionna(
-    recipe: Recipe,
+    setting: Setting,
     place: Environment,
     band: str,
     *,
-    los: np.ndarray,
-    distance: np.ndarray,
-    bearing: np.ndarray,
+    los: Bools,
+    distance: Floats,
+    bearing: Floats,
     seed: int,
-) -> dict:
-    """Large-scale parameters, clusters and rays of n single links, as arrays and lists by link."""
+) -> tuple[Floats, Columns]:
+    """Rician factors [dB], and spreads, clusters and rays, of n single links."""
     import torch
     from sionna.phy import config
     from sionna.phy.channel import tr38901
@@ -149,11 +158,11 @@ def _sionna(
             polarization="single",
             polarization_type="V",
             antenna_pattern="omni",
-            carrier_frequency=recipe.bands_hz[band],
+            carrier_frequency=setting.bands_hz[band],
             device="cpu",
         )
         common = {
-            "carrier_frequency": recipe.bands_hz[band],
+            "carrier_frequency": setting.bands_hz[band],
             "ut_array": element,
             "bs_array": element,
             "direction": "uplink",
@@ -161,7 +170,7 @@ def _sionna(
             "enable_shadow_fading": False,
             "precision": "single",
             "device": "cpu",
-            "spec_version": recipe.spec_version,
+            "spec_version": setting.spec_version,
         }
         scenario = {
             "UMa": lambda: tr38901.UMaScenario(o2i_model="low", **common),
@@ -174,7 +183,7 @@ def _sionna(
         terminal = np.stack([distance * np.cos(angle), distance * np.sin(angle), terminal_height], axis=-1)
         base = np.broadcast_to([0.0, 0.0, place.base_height_m], (n, 3))
 
-        def tensor(values: np.ndarray) -> "torch.Tensor":
+        def tensor(values: Floats) -> "torch.Tensor":
             return torch.tensor(np.ascontiguousarray(values)[:, None], dtype=torch.float32)
 
         zeros = np.zeros((n, 3))
@@ -193,8 +202,9 @@ def _sionna(
         lsp = large()
         rays = small(lsp)
 
-        def array(value: "torch.Tensor") -> np.ndarray:
-            return value.detach().numpy()[:, 0, 0]
+        def array(value: "torch.Tensor") -> NDArray[np.float32]:
+            values: NDArray[np.float32] = value.detach().numpy()[:, 0, 0]
+            return values
 
         power, delay = array(rays.powers), array(rays.delays)
         # The generator works in the downlink view: departure is the base station's side.
@@ -204,8 +214,7 @@ def _sionna(
         cluster_spread = array(scenario.get_param("cDS")).astype(float) * 1e-9
     order = np.argsort(-power, axis=1, kind="stable")
     kept = [row[: np.count_nonzero(p)] for row, p in zip(order, power, strict=True)]
-    return {
-        "k_factor_db": k_db,
+    return k_db, {
         "delay_spread_s": spread,
         "cluster_delay_spread_s": cluster_spread,
         "path_delay_s": [d[row] for d, row in zip(delay, kept, strict=True)],
@@ -216,7 +225,7 @@ def _sionna(
 
 
 @contextlib.contextmanager
-def _one_thread(torch) -> Iterator[None]:
+def _one_thread(torch: Any) -> Iterator[None]:
     """Reductions in one order whatever the machine's core count."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -227,13 +236,19 @@ def _one_thread(torch) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _table(part: dict, split: str, environment: str, band: str) -> pa.Table:
-    n = len(part["index"])
-    ids = [
-        f"{split}/{task}/{environment}/{band}/{index:06d}"
-        for task, index in zip(part["task"], part["index"], strict=True)
-    ]
-    columns = {**part, "link_id": ids, "split": [split] * n, "environment": [environment] * n, "band": [band] * n}
+def _table(drawn: Columns, task: str, split: Split, environment: str, band: str, *, first: int) -> pa.Table:
+    """A ray table of drawn links, numbered from `first` on."""
+    n = len(drawn["los"])
+    index = first + np.arange(n)
+    named: Columns = {
+        "link_id": [f"{split}/{task}/{environment}/{band}/{number:06d}" for number in index],
+        "split": [split] * n,
+        "environment": [environment] * n,
+        "band": [band] * n,
+        "task": [task] * n,
+        "index": index,
+    }
+    columns = drawn | named
     return pa.Table.from_arrays(
         [pa.array(columns[field.name], field.type, from_pandas=field.nullable) for field in SCHEMA], schema=SCHEMA
     )

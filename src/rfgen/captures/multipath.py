@@ -4,15 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rfgen import arrays
-from rfgen.fields import Model, NonNegative, Positive, Rates, Share
+from rfgen.physics import arrays
+from rfgen.physics.fields import Model, NonNegative, Positive, Rates, Share
+from rfgen.physics.types import Bools, Complexes, Floats
 
 # Rays drawn in a cluster; those later than `_DECAYS` ray decays carry no power.
 _RAYS, _DECAYS = 40, 6.0
 
 
-class Sight(Model):
-    """One state of sight.
+class ClusterLaw(Model):
+    """The channel in one line-of-sight state.
 
     Clusters arrive at `cluster_rate_hz`, `clusters` on average, and decay over `cluster_decay_s` with a shadowing of
     `cluster_shadow_db`; rays arrive at the first of `ray_rates_hz` with probability `ray_mix`, else at the last, and
@@ -34,26 +35,26 @@ class Sight(Model):
 
 
 class Multipath(Model):
-    """The channel in sight and out of it."""
+    """The channel in line of sight and out of it."""
 
-    los: Sight
-    nlos: Sight
+    los: ClusterLaw
+    nlos: ClusterLaw
 
 
 @dataclass(frozen=True)
 class Paths:
-    """Paths of n links: complex `gain`, `delay_s` and `azimuth_deg`, all `[n, P]`; unit mean power a link."""
+    """Paths of n links: complex `gain`, `delay_s` and `azimuth_deg`, all `[n, P]`; unit mean power per link."""
 
-    gain: np.ndarray
-    delay_s: np.ndarray
-    azimuth_deg: np.ndarray
+    gain: Complexes
+    delay_s: Floats
+    azimuth_deg: Floats
 
-    def at(self, positions: np.ndarray) -> np.ndarray:
+    def at(self, positions: Floats) -> Complexes:
         """Gains `[n, elements, P]` at an array's `positions` `[elements, 2]` in wavelengths."""
         return arrays.response(positions, self.azimuth_deg).transpose(0, 2, 1) * self.gain[:, None]
 
 
-def draw(model: Multipath, los: np.ndarray, bearing_deg: np.ndarray, rng: np.random.Generator) -> Paths:
+def draw(model: Multipath, los: Bools, bearing_deg: Floats, rng: np.random.Generator) -> Paths:
     """Paths of links with the states `los` `[n]` and bearings `[n]` in degrees.
 
     References: A. Saleh and R. Valenzuela, "A Statistical Model for Indoor Multipath Propagation", IEEE JSAC 5, 1987;
@@ -61,41 +62,39 @@ def draw(model: Multipath, los: np.ndarray, bearing_deg: np.ndarray, rng: np.ran
     Indoor Multipath Channel", IEEE JSAC 18(3), 2000, equation (8) for the angles of rays.
     """
     n = len(los)
-    most = max(_most_clusters(sight) for sight in (model.los, model.nlos))
+    most = max(_most_clusters(law) for law in (model.los, model.nlos))
     parts = np.zeros((3, n, 1 + most * _RAYS), complex)
-    for sight, chosen in ((model.los, los), (model.nlos, ~los)):
-        made = _sight(sight, bearing_deg[chosen], rng)
+    for law, chosen in ((model.los, los), (model.nlos, ~los)):
+        made = _in_state(law, bearing_deg[chosen], rng)
         parts[:, chosen, : made.shape[2]] = made
     return Paths(parts[0], parts[1].real, parts[2].real)
 
 
-def _most_clusters(sight: Sight) -> int:
+def _most_clusters(law: ClusterLaw) -> int:
     """A number of clusters that is hardly ever exceeded."""
-    return int(np.ceil(sight.clusters + 4 * np.sqrt(sight.clusters)))
+    return int(np.ceil(law.clusters + 4 * np.sqrt(law.clusters)))
 
 
-def _sight(sight: Sight, bearing_deg: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _in_state(law: ClusterLaw, bearing_deg: Floats, rng: np.random.Generator) -> Complexes:
     """Gain, delay and azimuth of links in one state, `[3, n, 1 + C R]`; the direct path comes first."""
-    n, most = len(bearing_deg), _most_clusters(sight)
-    number = np.clip(rng.poisson(sight.clusters, n), 1, most)
-    start = rng.exponential(1 / sight.cluster_rate_hz, (n, most)).cumsum(axis=1)
+    n, most = len(bearing_deg), _most_clusters(law)
+    number = np.clip(rng.poisson(law.clusters, n), 1, most)
+    start = rng.exponential(1 / law.cluster_rate_hz, (n, most)).cumsum(axis=1)
     start -= start[:, :1]
-    rate = np.where(rng.random((n, most, _RAYS)) < sight.ray_mix, sight.ray_rates_hz[0], sight.ray_rates_hz[-1])
+    rate = np.where(rng.random((n, most, _RAYS)) < law.ray_mix, law.ray_rates_hz[0], law.ray_rates_hz[-1])
     ray = (rng.exponential(1.0, (n, most, _RAYS)) / rate).cumsum(axis=2)
     ray -= ray[..., :1]
-    level = 10 ** (sight.cluster_shadow_db * rng.standard_normal((n, most)) / 10) * np.exp(
-        -start / sight.cluster_decay_s
-    )
-    power = level[..., None] * np.exp(-ray / sight.ray_decay_s)
-    power *= (np.arange(most) < number[:, None])[..., None] & (ray < _DECAYS * sight.ray_decay_s)
+    level = 10 ** (law.cluster_shadow_db * rng.standard_normal((n, most)) / 10) * np.exp(-start / law.cluster_decay_s)
+    power = level[..., None] * np.exp(-ray / law.ray_decay_s)
+    power *= (np.arange(most) < number[:, None])[..., None] & (ray < _DECAYS * law.ray_decay_s)
     power = power.reshape(n, most * _RAYS)
     power /= power.sum(axis=1, keepdims=True)
-    middle = bearing_deg[:, None] + sight.cluster_spread_deg * rng.standard_normal((n, most))
-    azimuth = middle[..., None] + rng.laplace(0.0, sight.ray_spread_deg / np.sqrt(2), (n, most, _RAYS))
+    middle = bearing_deg[:, None] + law.cluster_spread_deg * rng.standard_normal((n, most))
+    azimuth = middle[..., None] + rng.laplace(0.0, law.ray_spread_deg / np.sqrt(2), (n, most, _RAYS))
     fading = rng.standard_normal((n, most * _RAYS, 2)).view(complex)[..., 0] / np.sqrt(2)
     k = np.zeros(n)
-    if sight.k_factor_db is not None:
-        k = 10 ** ((sight.k_factor_db + sight.k_factor_std_db * rng.standard_normal(n)) / 10)
+    if law.k_factor_db is not None:
+        k = 10 ** ((law.k_factor_db + law.k_factor_std_db * rng.standard_normal(n)) / 10)
     direct = np.sqrt(k / (1 + k)) * np.exp(2j * np.pi * rng.random(n))
     gain = np.concatenate([direct[:, None], fading * np.sqrt(power / (1 + k)[:, None])], axis=1)
     delay = np.concatenate([np.zeros((n, 1)), (start[..., None] + ray).reshape(n, most * _RAYS)], axis=1)

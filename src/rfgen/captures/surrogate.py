@@ -3,21 +3,27 @@
 They are synthetic, say so in every file, and exercise the path from recordings to the gap where no real set is at hand.
 """
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from common.streams import Seed, complex_normal, stream
 from rfgen.captures.multipath import Multipath, draw
-from rfgen.fields import Count, Model, Positive, Range, Share
-from rfgen.hardware import imbalance
-from rfgen.propagation import through
-from rfgen.recipe import LOCALISATION, Recipe
-from rfgen.scenes import drone, localisation, modulation
-from rfgen.scenes.common import noisy, shifted
+from rfgen.physics.fields import Count, Model, Positive, Range, Share
+from rfgen.physics.hardware import iq_imbalance
+from rfgen.physics.propagation import apply_channel
+from rfgen.physics.types import Bools, Complexes, Floats
+from rfgen.recipe import Recipe
+from rfgen.scenes import TASKS, SceneTask
+from rfgen.scenes.base import add_awgn, frequency_shift
+from rfgen.scenes.drone import LEAD, Drone
+from rfgen.scenes.localisation import Localisation
+from rfgen.scenes.modulation import Modulation
 
 HARDWARE = "rfgen surrogate receiver"
 
@@ -51,11 +57,10 @@ class Surrogate(Model):
     receiver: SurrogateReceiver
 
     @model_validator(mode="after")
-    def _even(self) -> "Surrogate":
-        if self.task not in (*LOCALISATION, "E-ID-DRONE", "E-ID-AMC"):
-            raise ValueError(
-                f"task: {self.task} has no surrogate, expected a localisation task, E-ID-DRONE or E-ID-AMC"
-            )
+    def _check_task(self) -> "Surrogate":
+        known = [name for name, task in TASKS.items() if _emission.dispatch(task) is not _emission.dispatch(object)]
+        if self.task not in known:
+            raise ValueError(f"task: {self.task} has no surrogate, expected one of {', '.join(sorted(known))}")
         return self
 
 
@@ -64,7 +69,7 @@ class Recording:
     """One session: int8 pairs `[scenes * samples, antennas, 2]`, samples a scene, and a label for each scene."""
 
     number: int
-    pairs: np.ndarray
+    pairs: NDArray[np.int8]
     samples: int
     labels: list[str]
 
@@ -86,40 +91,75 @@ def recordings(surrogate: Surrogate, recipe: Recipe, name: str, seed: Seed) -> I
         yield Recording(number, np.clip(np.round(pairs), -128, 127).astype(np.int8), signal.shape[-1], labels)
 
 
-def _scenes(surrogate: Surrogate, recipe: Recipe, rng: np.random.Generator) -> tuple[np.ndarray, list[str]]:
+@dataclass(frozen=True)
+class Emission:
+    """What n emitters send before any channel.
+
+    `signal` is `[n, lead + samples, or longer]`, of which the window of `samples` starts at `lead`; `active`
+    `[n, samples]` says where an emitter is on, None where it always is; `positions` are those of the array.
+    """
+
+    signal: Complexes
+    labels: list[str]
+    lead: int
+    active: Bools | None = None
+    positions: Floats | None = None
+
+
+@functools.singledispatch
+def _emission(task: SceneTask, los: Bools, bearing_deg: Floats, rng: np.random.Generator) -> Emission:
+    """What is sent over links of the states and bearings given, by the kind of the task."""
+    raise TypeError(f"{type(task).__qualname__}: no surrogate")
+
+
+@_emission.register
+def _(task: Localisation, los: Bools, bearing_deg: Floats, rng: np.random.Generator) -> Emission:
+    label, *_ = task.link_labels(los, bearing_deg).values()
+    labels = [f"{value:.6f}" if isinstance(value, float) else str(value) for value in label]
+    signal = task.uplink(len(los), 2 * task.samples, rng)
+    return Emission(signal, labels, lead=task.samples, positions=task.array.positions())
+
+
+@_emission.register
+def _(task: Drone, los: Bools, bearing_deg: Floats, rng: np.random.Generator) -> Emission:
+    n = len(los)
+    labels = [("present", "absent")[i % 2] for i in rng.permutation(n)]
+    sent = [task.emit(rng.choice(task.present if label == "present" else task.absent), rng) for label in labels]
+    signal, on = np.stack([x for x, _ in sent]), np.stack([x for _, x in sent])
+    offset = rng.uniform(-task.offset_hz, task.offset_hz, n) / task.sample_rate_hz
+    signal = frequency_shift(signal[:, None], offset)[:, 0]
+    return Emission(signal, labels, lead=LEAD, active=on[:, LEAD : LEAD + task.samples])
+
+
+@_emission.register
+def _(task: Modulation, los: Bools, bearing_deg: Floats, rng: np.random.Generator) -> Emission:
+    n = len(los)
+    labels = [task.classes[i % len(task.classes)] for i in rng.permutation(n)]
+    signal = np.zeros((n, task.samples), complex)
+    for name in task.classes:
+        rows = np.flatnonzero(np.array(labels) == name)
+        signal[rows] = task.signals(name, len(rows), rng)
+    return Emission(signal, labels, lead=0)
+
+
+def _scenes(surrogate: Surrogate, recipe: Recipe, rng: np.random.Generator) -> tuple[Complexes, list[str]]:
     """Received scenes of a session before the receiver's faults, `[n, antennas, samples]`, and their labels."""
-    task, n = surrogate.task, surrogate.scenes
-    p = recipe.tasks[task]
+    n, task = surrogate.scenes, recipe.tasks[surrogate.task]
     los = rng.permutation(n) < round(surrogate.los_share * n)
     bearing = rng.uniform(0.0, 360.0, n)
-    positions, on, lead = np.zeros((1, 2)), None, p.samples
-    if task in LOCALISATION:
-        sent = localisation.uplink(recipe, task, n, 2 * p.samples, rng)
-        positions = localisation.positions(p.array)
-        labels = [f"{angle:.6f}" for angle in bearing] if task == "E-LOC-AOA" else ["LOS" if x else "NLOS" for x in los]
-    elif task == "E-ID-DRONE":
-        labels = [("present", "absent")[i % 2] for i in rng.permutation(n)]
-        made = [drone.emit(p, rng.choice(p.present if label == "present" else p.absent), rng) for label in labels]
-        sent, on, lead = np.stack([x for x, _ in made]), np.stack([x for _, x in made]), drone.LEAD
-        sent = shifted(sent[:, None], rng.uniform(-p.offset_hz, p.offset_hz, n) / p.sample_rate_hz)[:, 0]
-        on = on[:, lead : lead + p.samples]
-    else:
-        labels = [p.classes[i % len(p.classes)] for i in rng.permutation(n)]
-        sent, lead = np.zeros((n, p.samples), complex), 0
-        for name in p.classes:
-            rows = np.flatnonzero(np.array(labels) == name)
-            sent[rows] = modulation.signals(p, name, len(rows), rng)
+    sent = _emission(task, los, bearing, rng)
     paths = draw(surrogate.multipath, los, bearing, rng)
-    received = through(sent, paths.at(positions), paths.delay_s, p.sample_rate_hz)[..., lead : lead + p.samples]
-    cfo = rng.uniform(-p.cfo_ppm, p.cfo_ppm, n) * 1e-6 * recipe.bands_hz[surrogate.band] / p.sample_rate_hz
-    limits = p.regimes_db.values() if task == "E-ID-AMC" else [p.snr_db]
-    snr_db = rng.uniform(min(low for low, _ in limits), max(high for _, high in limits), n)
-    return noisy(shifted(received, cfo), snr_db, rng, on), labels
+    gains = paths.at(np.zeros((1, 2)) if sent.positions is None else sent.positions)
+    window = slice(sent.lead, sent.lead + task.samples)
+    received = apply_channel(sent.signal, gains, paths.delay_s, task.sample_rate_hz)[..., window]
+    cfo = rng.uniform(-task.cfo_ppm, task.cfo_ppm, n) * 1e-6 * recipe.bands_hz[surrogate.band] / task.sample_rate_hz
+    snr_db = rng.uniform(*task.snr_limits_db, n)
+    return add_awgn(frequency_shift(received, cfo), snr_db, rng, sent.active), sent.labels
 
 
-def receive(signal: np.ndarray, chain: SurrogateReceiver, rng: np.random.Generator) -> np.ndarray:
+def receive(signal: Complexes, chain: SurrogateReceiver, rng: np.random.Generator) -> Complexes:
     """Scenes `[n, antennas, samples]` of one session through its receiver chain, before quantisation."""
-    n, antennas, samples = signal.shape
+    n, antennas, samples = len(signal), int(signal.shape[1]), int(signal.shape[2])
     power = np.mean(np.abs(signal) ** 2, axis=(1, 2), keepdims=True)
     signal = signal / np.sqrt(np.where(power > 0, power, 1.0))
     hit = rng.random(n) < chain.interference_share
@@ -127,25 +167,28 @@ def receive(signal: np.ndarray, chain: SurrogateReceiver, rng: np.random.Generat
     first, length = rng.uniform(0.0, 0.7, n), rng.uniform(0.1, 0.3, n)
     place = np.arange(samples) / samples
     burst = (place >= first[:, None]) & (place < (first + length)[:, None])
-    tone = shifted(np.ones((n, 1, samples)), rng.uniform(-0.4, 0.4, n)) * burst[:, None]
+    tone = frequency_shift(np.ones((n, 1, samples)), rng.uniform(-0.4, 0.4, n)) * burst[:, None]
     # An interferer reaches every element with a phase of its own.
     signal = signal + tone * level[:, None, None] * np.exp(2j * np.pi * rng.random((n, antennas, 1)))
-    signal = off_clock(signal, rng.uniform(*chain.clock_ppm))
-    signal = imbalance(signal, rng.uniform(*chain.gain_imbalance_db), rng.uniform(*chain.phase_imbalance_deg))
+    signal = apply_clock_offset(signal, rng.uniform(*chain.clock_ppm))
+    signal = iq_imbalance(signal, rng.uniform(*chain.gain_imbalance_db), rng.uniform(*chain.phase_imbalance_deg))
     spur = complex_normal(rng, (1, antennas, 1))
-    return signal + 10 ** (rng.uniform(*chain.dc_db) / 20) * spur / np.abs(spur)
+    received: Complexes = signal + 10 ** (rng.uniform(*chain.dc_db) / 20) * spur / np.abs(spur)
+    return received
 
 
-def off_clock(signal: np.ndarray, ppm: float) -> np.ndarray:
+def apply_clock_offset(signal: Complexes, ppm: float) -> Complexes:
     """`signal` `[..., samples]` sampled by a clock that is `ppm` fast about the window's middle.
 
     The derivative carries the shift: it is far below a sample over a scene (at 100 ppm 0.2 of one in 4,096 samples).
     """
     samples = signal.shape[-1]
     shift = -ppm * 1e-6 * (np.arange(samples) - samples / 2)
-    turn = 2j * np.pi * np.fft.fftfreq(samples)
+    derivative = 2j * np.pi * np.fft.fftfreq(samples)
     spectrum = np.fft.fft(signal)
-    return signal + shift * np.fft.ifft(turn * spectrum) + shift**2 / 2 * np.fft.ifft(turn**2 * spectrum)
+    first, second = np.fft.ifft(derivative * spectrum), np.fft.ifft(derivative**2 * spectrum)
+    sampled: Complexes = signal + shift * first + shift**2 / 2 * second
+    return sampled
 
 
 def write(recording: Recording, surrogate: Surrogate, recipe: Recipe, folder: Path) -> None:

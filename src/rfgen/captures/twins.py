@@ -1,5 +1,6 @@
 """Twins: scenes like those of a real set, with its geometry, band, length and classes, for heads to be fit on."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
@@ -7,17 +8,21 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from common.streams import Seed, complex_normal, stream
-from rfgen import arrays
-from rfgen.captures.multipath import Multipath, draw
-from rfgen.fields import Count, Model, NonNegative, Offsets, Positive, Range, Share
-from rfgen.scenes.common import COLUMNS, Chunk, noisy, shifted
-from rfgen.waveforms.angular import frequency_modulated
+from rfgen.captures.multipath import Multipath, Paths, draw
+from rfgen.physics import arrays
+from rfgen.physics.fields import Count, Model, NonNegative, Offsets, Positive, Range, Share
+from rfgen.physics.types import Complexes, Floats, Ints
+from rfgen.scenes import TASKS
+from rfgen.scenes.base import COLUMNS, Chunk, Column, add_awgn, frequency_shift
+from rfgen.waveforms.angular import frequency_modulate
 
-TWIN_SPLITS = ("TRAIN", "DEV")
+TwinSplit = Literal["TRAIN", "DEV"]
+TWIN_SPLITS: tuple[TwinSplit, ...] = ("TRAIN", "DEV")
+Labels = dict[str, Column]
 
 
-class _Twin(Model):
-    """What every twin states; `scenes` counts by split."""
+class _Twin(Model, ABC):
+    """What every twin states, and how its scenes are made; `scenes` counts by split."""
 
     task: Literal["E-LOC-AOA", "E-LOC-LOS", "E-ID-AMC"]
     frequency_hz: Positive
@@ -25,7 +30,7 @@ class _Twin(Model):
     samples: Count
     snr_db: Range
     chunk: Count
-    scenes: dict[Literal["TRAIN", "DEV"], Count]
+    scenes: dict[TwinSplit, Count]
 
     @model_validator(mode="after")
     def _whole(self) -> "_Twin":
@@ -33,6 +38,25 @@ class _Twin(Model):
             if self.scenes.get(split, 0) % self.chunk or split not in self.scenes:
                 raise ValueError(f"scenes.{split}: expected a multiple of the chunk size {self.chunk}")
         return self
+
+    @abstractmethod
+    def make(self, rng: np.random.Generator) -> tuple[Complexes, Labels]:
+        """Scenes of one chunk, `[chunk, antennas, samples]` of any power, and their labels."""
+
+
+class _LinkTwin(_Twin):
+    """A twin whose scenes are links of a multipath channel, a share of them in line of sight."""
+
+    los_share: Share
+    multipath: Multipath
+
+    def draw_links(self, rng: np.random.Generator) -> tuple[Paths, Labels]:
+        """Paths and labels of a chunk's links; the states are balanced to the declared share in every chunk."""
+        los = rng.permutation(self.chunk) < round(self.los_share * self.chunk)
+        bearing = rng.uniform(0.0, 360.0, self.chunk)
+        known: Labels = {"azimuth_deg": bearing.tolist(), "class": ["LOS" if x else "NLOS" for x in los]}
+        labels = {column: known[column] for column in TASKS[self.task].label_columns if column in known}
+        return draw(self.multipath, los, bearing, rng), labels
 
 
 class Arc(Model):
@@ -43,7 +67,7 @@ class Arc(Model):
     radius_wavelengths: Positive
 
 
-class Sounding(_Twin):
+class Sounding(_LinkTwin):
     """Channel state information of a moving antenna: sounded `carriers` at `spacing_hz`, one packet a place.
 
     A packet has a timing of its own in `timing_s`. With `reciprocal` the channel is the product of both directions,
@@ -57,11 +81,30 @@ class Sounding(_Twin):
     spacing_hz: Positive
     timing_s: Range
     reciprocal: bool
-    los_share: Share
-    multipath: Multipath
+
+    def make(self, rng: np.random.Generator) -> tuple[Complexes, Labels]:
+        """Impulse responses of the sounded channels, and their labels."""
+        paths, labels = self.draw_links(rng)
+        positions = arrays.arc(self.arc.elements, self.arc.spacing_wavelengths, self.arc.radius_wavelengths)
+        carriers = np.array(self.carriers, int)
+        phase = np.exp(-2j * np.pi * self.spacing_hz * carriers * paths.delay_s[..., None])
+        channel = paths.at(positions) @ phase
+        snr_db = rng.uniform(*self.snr_db, self.chunk)
+        shape = (self.chunk, self.arc.elements, 1)
+        timing = np.exp(-2j * np.pi * self.spacing_hz * carriers * rng.uniform(*self.timing_s, shape))
+        csi = add_awgn(channel * timing, snr_db, rng)
+        if self.reciprocal:
+            csi = remove_linear_phase(csi * add_awgn(channel * timing, snr_db, rng), carriers)
+        else:
+            csi = csi * np.exp(2j * np.pi * rng.random(shape))
+        bins = self.samples if self.reciprocal else self.samples // self.arc.elements
+        grid = np.zeros((*csi.shape[:2], bins), complex)
+        grid[..., carriers % bins] = csi
+        iq = np.fft.ifft(grid)
+        return (iq if self.reciprocal else iq.reshape(self.chunk, 1, -1)), labels
 
 
-class Impulse(_Twin):
+class Impulse(_LinkTwin):
     """Channel impulse responses of an ultra-wideband receiver, aligned to the first path that it detects.
 
     The pulse is a raised cosine of `symbol_rate_hz` and `rolloff`; a path is detected where the magnitude first exceeds
@@ -73,8 +116,24 @@ class Impulse(_Twin):
     rolloff: Share
     threshold: Positive
     first: Count
-    los_share: Share
-    multipath: Multipath
+
+    def make(self, rng: np.random.Generator) -> tuple[Complexes, Labels]:
+        """Impulse responses as the receiver aligns them, and their labels."""
+        paths, labels = self.draw_links(rng)
+        # Room in front of the first path for the alignment, and for what a late detection moves in.
+        front = 2 * self.first
+        time = (np.arange(front + 2 * self.samples) - front) / self.sample_rate_hz - rng.random((self.chunk, 1)) / (
+            self.sample_rate_hz
+        )
+        response = np.zeros(time.shape, complex)
+        for gain, delay in zip(paths.gain.T, paths.delay_s.T, strict=True):
+            response += gain[:, None] * raised_cosine((time - delay[:, None]) * self.symbol_rate_hz, self.rolloff)
+        peak = np.abs(response).max(axis=1, keepdims=True)
+        deviation = peak * 10 ** (-rng.uniform(*self.snr_db, (self.chunk, 1)) / 20)
+        response += deviation * complex_normal(rng, response.shape)
+        detected = (np.abs(response[:, self.first : -self.samples]) > self.threshold * deviation).argmax(axis=1)
+        rows = detected[:, None] + np.arange(self.samples)
+        return np.take_along_axis(response, rows, axis=1)[:, None], labels
 
 
 class Keyed(_Twin):
@@ -95,6 +154,49 @@ class Keyed(_Twin):
     bits_adc: Count
     dc: NonNegative
 
+    def make(self, rng: np.random.Generator) -> tuple[Complexes, Labels]:
+        """Received packets, half of them OOK and half 2FSK, and their labels."""
+        names = [("OOK", "2FSK")[i % 2] for i in rng.permutation(self.chunk)]
+        signal, active = np.zeros((2, self.chunk, self.samples))
+        for row, name in enumerate(names):
+            signal[row], active[row] = self._packets(name, rng)
+        ook = np.array([name == "OOK" for name in names])[:, None]
+        wave = np.where(ook, signal, active * frequency_modulate(np.where(ook, 0.0, signal)))[:, None]
+        offset = rng.uniform(-self.offset_hz, self.offset_hz, self.chunk) / self.sample_rate_hz
+        sent = frequency_shift(wave, offset) * np.exp(2j * np.pi * rng.random(self.chunk))[:, None, None]
+        received = add_awgn(sent, rng.uniform(*self.snr_db, self.chunk), rng, active > 0)
+        received /= np.abs(received).max(axis=(1, 2), keepdims=True)
+        received += self.dc * (rng.uniform(-1, 1, (self.chunk, 2)) @ [1, 1j])[:, None, None]
+        levels = 2 ** (self.bits_adc - 1)
+        real, imaginary = (
+            np.round(np.clip(part * levels, -levels, levels - 1)) for part in (received.real, received.imag)
+        )
+        return real + 1j * imaginary, {"class": names, "detail": names}
+
+    def _packets(self, name: str, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """What one transmitter does: level (OOK) or frequency in cycles per sample (2FSK), and where it is on."""
+        bits = rng.integers(2, size=int(rng.integers(int(self.bits[0]), int(self.bits[1]) + 1)))
+        deviation = rng.uniform(*self.deviation_hz) / self.sample_rate_hz
+        coding = rng.integers(3 if name == "OOK" else 2)
+        if coding == 0:  # Manchester halves
+            durations, levels = np.ones(2 * len(bits)), np.stack([bits, 1 - bits], axis=1).ravel()
+        elif name == "2FSK":
+            durations, levels = np.ones(len(bits)), bits
+        else:  # pulse widths, or distances between pulses
+            pulse = 1.0 + bits if coding == 1 else np.ones(len(bits))
+            gap = 2.0 - bits if coding == 1 else 1.0 + 2.0 * bits
+            durations, levels = np.stack([pulse, gap], axis=1).ravel(), np.tile([1, 0], len(bits))
+        levels = levels if name == "OOK" else 2 * levels - 1
+        symbol = rng.uniform(*self.symbol_s) * self.sample_rate_hz
+        pause = rng.uniform(*self.pause_symbols)
+        lead = rng.uniform(0.0, self.lead_s) * self.sample_rate_hz / symbol
+        repeats = int(np.ceil(self.samples / (symbol * (durations.sum() + pause)))) + 1
+        edges = np.cumsum([lead, *np.tile([*durations, pause], repeats)]) * symbol
+        values, active = (np.array([0, *np.tile([*x, 0], repeats)]) for x in (levels, np.ones(len(levels))))
+        where = np.searchsorted(edges, np.arange(self.samples), side="right")
+        scale = 1.0 if name == "OOK" else deviation
+        return scale * values[where], active[where].astype(float)
+
 
 #: The twin of a capture set: the `twin:` mapping of its YAML.
 Twin = Annotated[Sounding | Impulse | Keyed, Field(discriminator="kind")]
@@ -106,136 +208,42 @@ class TwinRecipe(Model):
     twin: Twin
 
 
-def generate(twin: Sounding | Impulse | Keyed, name: str, split: str, seed: Seed) -> Iterator[Chunk]:
+def generate(twin: Sounding | Impulse | Keyed, name: str, split: TwinSplit, seed: Seed) -> Iterator[Chunk]:
     """Chunks of a twin's scenes in TRAIN or DEV, each of unit mean power.
 
     `name` and `seed` name the random streams; a chunk's depends on (seed, name, split, number) alone.
     """
-    make = {"sounding": _sounded, "impulse": _impulses, "keyed": _keyed}[twin.kind]
     for number in range(twin.scenes[split] // twin.chunk):
-        rng = stream(seed, "twin", name, split, number)
-        iq, labels = make(twin, rng)
+        iq, labels = twin.make(stream(seed, "twin", name, split, number))
         iq /= np.sqrt(np.mean(np.abs(iq) ** 2, axis=(1, 2), keepdims=True))
-        known = {
-            "task": twin.task,
-            "split": split,
-            "environment": "TWIN",
-            "frequency_band": f"{twin.frequency_hz / 1e9:.4g}GHz",
-            "snr_regime": "unknown",
-            "snr_db": 0.0,
-            "sample_rate_hz": twin.sample_rate_hz,
-            "center_frequency_hz": twin.frequency_hz,
+        n = len(iq)
+        known: dict[str, Column] = {
+            "task": [twin.task] * n,
+            "split": [split] * n,
+            "environment": ["TWIN"] * n,
+            "frequency_band": [f"{twin.frequency_hz / 1e9:.4g}GHz"] * n,
+            "snr_regime": ["unknown"] * n,
+            "snr_db": [0.0] * n,
+            "sample_rate_hz": [twin.sample_rate_hz] * n,
+            "center_frequency_hz": [twin.frequency_hz] * n,
+            "link_id": [f"{name}/{split}/{number}/{i}" for i in range(n)],
         }
-        columns = {column: [known.get(column)] * len(iq) for column in COLUMNS}
-        columns["link_id"] = [f"{name}/{split}/{number}/{i}" for i in range(len(iq))]
-        yield Chunk((split, number), iq.astype(np.complex64), columns | labels)
+        columns: dict[str, Column] = {column: known.get(column, [None] * n) for column in COLUMNS}
+        yield Chunk((split, number), iq.astype(np.complex64), columns, labels)
 
 
-def _sights(twin: Sounding | Impulse, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, dict]:
-    """State and bearing of each link, and its label; the states are balanced to the declared share in every chunk."""
-    los = rng.permutation(twin.chunk) < round(twin.los_share * twin.chunk)
-    bearing = rng.uniform(0.0, 360.0, twin.chunk)
-    if twin.task == "E-LOC-AOA":
-        return los, bearing, {"label_azimuth_deg": bearing.tolist()}
-    return los, bearing, {"label_class": ["LOS" if x else "NLOS" for x in los]}
-
-
-def _sounded(twin: Sounding, rng: np.random.Generator) -> tuple[np.ndarray, dict]:
-    los, bearing, labels = _sights(twin, rng)
-    paths = draw(twin.multipath, los, bearing, rng)
-    arc = twin.arc
-    positions = arrays.arc(arc.elements, arc.spacing_wavelengths, arc.radius_wavelengths)
-    carriers = np.array(twin.carriers, int)
-    turn = np.exp(-2j * np.pi * twin.spacing_hz * carriers * paths.delay_s[..., None])
-    channel = paths.at(positions) @ turn
-    snr_db = rng.uniform(*twin.snr_db, twin.chunk)
-    shape = (twin.chunk, arc.elements, 1)
-    timing = np.exp(-2j * np.pi * twin.spacing_hz * carriers * rng.uniform(*twin.timing_s, shape))
-    csi = noisy(channel * timing, snr_db, rng)
-    if twin.reciprocal:
-        csi = without_slope(csi * noisy(channel * timing, snr_db, rng), carriers)
-    else:
-        csi = csi * np.exp(2j * np.pi * rng.random(shape))
-    bins = twin.samples if twin.reciprocal else twin.samples // arc.elements
-    grid = np.zeros((*csi.shape[:2], bins), complex)
-    grid[..., carriers % bins] = csi
-    iq = np.fft.ifft(grid)
-    return (iq if twin.reciprocal else iq.reshape(twin.chunk, 1, -1)), labels
-
-
-def without_slope(channel: np.ndarray, carriers: np.ndarray) -> np.ndarray:
+def remove_linear_phase(channel: Complexes, carriers: Ints) -> Complexes:
     """`channel` `[..., carriers]` without its linear phase over carriers; the phase at carrier 0 stays."""
     phase = np.unwrap(np.angle(channel))
     centred = carriers - carriers.mean()
     slope = phase @ centred / (centred @ centred)
-    return channel * np.exp(-1j * slope[..., None] * carriers)
+    flat: Complexes = channel * np.exp(-1j * slope[..., None] * carriers)
+    return flat
 
 
-def _impulses(twin: Impulse, rng: np.random.Generator) -> tuple[np.ndarray, dict]:
-    los, bearing, labels = _sights(twin, rng)
-    paths = draw(twin.multipath, los, bearing, rng)
-    # Room in front of the first path for the alignment, and for what a late detection moves in.
-    front = 2 * twin.first
-    time = (np.arange(front + 2 * twin.samples) - front) / twin.sample_rate_hz - rng.random((twin.chunk, 1)) / (
-        twin.sample_rate_hz
-    )
-    response = np.zeros(time.shape, complex)
-    for gain, delay in zip(paths.gain.T, paths.delay_s.T, strict=True):
-        response += gain[:, None] * raised_cosine((time - delay[:, None]) * twin.symbol_rate_hz, twin.rolloff)
-    peak = np.abs(response).max(axis=1, keepdims=True)
-    deviation = peak * 10 ** (-rng.uniform(*twin.snr_db, (twin.chunk, 1)) / 20)
-    response += deviation * complex_normal(rng, response.shape)
-    found = (np.abs(response[:, twin.first : -twin.samples]) > twin.threshold * deviation).argmax(axis=1)
-    rows = found[:, None] + np.arange(twin.samples)
-    return np.take_along_axis(response, rows, axis=1)[:, None], labels
-
-
-def raised_cosine(t: np.ndarray, rolloff: float) -> np.ndarray:
+def raised_cosine(t: Floats, rolloff: float) -> Floats:
     """Raised-cosine pulse at times `t` in symbols, 1 at t = 0."""
     edge = np.abs(np.abs(2 * rolloff * t) - 1) < 1e-9
     with np.errstate(divide="ignore", invalid="ignore"):
         pulse = np.sinc(t) * np.cos(np.pi * rolloff * t) / (1 - (2 * rolloff * t) ** 2)
     return np.where(edge, np.pi / 4 * np.sinc(1 / (2 * rolloff)) if rolloff else 0.0, pulse)
-
-
-def _keyed(twin: Keyed, rng: np.random.Generator) -> tuple[np.ndarray, dict]:
-    names = [("OOK", "2FSK")[i % 2] for i in rng.permutation(twin.chunk)]
-    signal, on = np.zeros((2, twin.chunk, twin.samples))
-    for row, name in enumerate(names):
-        signal[row], on[row] = _packets(twin, name, rng)
-    keyed = np.array([name == "OOK" for name in names])[:, None]
-    wave = np.where(keyed, signal, on * frequency_modulated(np.where(keyed, 0.0, signal)))[:, None]
-    offset = rng.uniform(-twin.offset_hz, twin.offset_hz, twin.chunk) / twin.sample_rate_hz
-    sent = shifted(wave, offset) * np.exp(2j * np.pi * rng.random(twin.chunk))[:, None, None]
-    received = noisy(sent, rng.uniform(*twin.snr_db, twin.chunk), rng, on > 0)
-    received /= np.abs(received).max(axis=(1, 2), keepdims=True)
-    received += twin.dc * (rng.uniform(-1, 1, (twin.chunk, 2)) @ [1, 1j])[:, None, None]
-    levels = 2 ** (twin.bits_adc - 1)
-    quantised = (np.round(np.clip(part * levels, -levels, levels - 1)) for part in (received.real, received.imag))
-    real, imaginary = quantised
-    return real + 1j * imaginary, {"label_class": names, "detail": names}
-
-
-def _packets(twin: Keyed, name: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """What one transmitter does: level (OOK) or frequency in cycles per sample (2FSK), and where it is on."""
-    bits = rng.integers(2, size=int(rng.integers(int(twin.bits[0]), int(twin.bits[1]) + 1)))
-    deviation = rng.uniform(*twin.deviation_hz) / twin.sample_rate_hz
-    coding = rng.integers(3 if name == "OOK" else 2)
-    if coding == 0:  # Manchester halves
-        durations, levels = np.ones(2 * len(bits)), np.stack([bits, 1 - bits], axis=1).ravel()
-    elif name == "2FSK":
-        durations, levels = np.ones(len(bits)), bits
-    else:  # pulse widths, or distances between pulses
-        pulse = 1.0 + bits if coding == 1 else np.ones(len(bits))
-        gap = 2.0 - bits if coding == 1 else 1.0 + 2.0 * bits
-        durations, levels = np.stack([pulse, gap], axis=1).ravel(), np.tile([1, 0], len(bits))
-    levels = levels if name == "OOK" else 2 * levels - 1
-    symbol = rng.uniform(*twin.symbol_s) * twin.sample_rate_hz
-    pause = rng.uniform(*twin.pause_symbols)
-    lead = rng.uniform(0.0, twin.lead_s) * twin.sample_rate_hz / symbol
-    repeats = int(np.ceil(twin.samples / (symbol * (durations.sum() + pause)))) + 1
-    edges = np.cumsum([lead, *np.tile([*durations, pause], repeats)]) * symbol
-    values, active = (np.array([0, *np.tile([*x, 0], repeats)]) for x in (levels, np.ones(len(levels))))
-    where = np.searchsorted(edges, np.arange(twin.samples), side="right")
-    scale = 1.0 if name == "OOK" else deviation
-    return scale * values[where], active[where].astype(float)

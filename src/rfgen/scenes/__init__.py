@@ -1,57 +1,60 @@
-"""Scenes of the five tasks, in chunks of a fixed size whose random streams are named by what they are, not by order."""
+"""Scenes of every task, in chunks of a fixed size whose random streams are named by what they are, not by order.
 
-from collections.abc import Iterable, Iterator, Sequence
+A task is one class in one module of this package: importing it registers the class (`rfgen.scenes.base.SceneTask`), so
+that a new file adds a task and nothing else is edited.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from common.streams import Seed
-from rfgen.propagation import links_from_table
-from rfgen.recipe import LOCALISATION, WITH_LINKS, Recipe, counts
-from rfgen.scenes import drone, fingerprint, localisation, modulation
-from rfgen.scenes.common import Chunk
+from rfgen.physics.propagation import Links, links_from_table
+from rfgen.scenes import base
+from rfgen.scenes.base import POOL, SCORED_SPLITS, SPLITS, Chunk, ChunkKey, SceneRecipe, SceneTask, Split, scene_columns
 
-__all__ = ["Chunk", "chunk_keys", "class_names", "generate"]
+__all__ = [
+    "POOL",
+    "SCORED_SPLITS",
+    "SPLITS",
+    "TASKS",
+    "Chunk",
+    "ChunkKey",
+    "SceneTask",
+    "Split",
+    "chunk_keys",
+    "generate",
+    "scene_columns",
+]
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
+
+#: Classes of the tasks by task name.
+TASKS: Mapping[str, type[SceneTask]] = MappingProxyType(base._TASKS)
 
 
-def class_names(recipe: Recipe, task: str) -> tuple[str, ...]:
-    """Class names of a task in the order of its label numbers; empty for E-LOC-AOA, whose label is an angle."""
-    if task == "E-LOC-AOA":
-        return ()
-    if task == "E-LOC-LOS":
-        return ("NLOS", "LOS")
-    if task == "E-ID-DRONE":
-        return ("absent", "present")
-    return recipe.tasks[task].units if task == "E-ID-FP" else recipe.tasks[task].classes
-
-
-def chunk_keys(recipe: Recipe, task: str, split: str) -> list[tuple]:
+def chunk_keys(recipe: SceneRecipe, task: str, split: Split) -> list[ChunkKey]:
     """Keys of a task's chunks in a split, in the order that `generate` makes them.
 
     (environment, band, number) for tasks with links, (session, band, number) for E-ID-FP, where a chunk holds every
     unit, and (regime, band, number) for E-ID-AMC. ValueError for a task that the recipe lacks.
     """
-    if task not in recipe.tasks:
-        raise ValueError(f"task {task}: expected one of {', '.join(recipe.tasks)}")
-    params = recipe.tasks[task]
-    numbers = range(counts(params).get(split, 0) // params.chunk)
-    if task in WITH_LINKS:
-        outer = tuple(recipe.environments_in(task, split))
-    elif task == "E-ID-FP":
-        outer = tuple(range(params.sessions))
-    else:
-        outer = tuple(modulation.regimes(recipe, split))
-    return [(value, band, number) for value in outer for band in recipe.bands_in(task, split) for number in numbers]
+    return _task(recipe, task).chunk_keys(recipe, split)
 
 
 def generate(
-    recipe: Recipe,
+    recipe: SceneRecipe,
     task: str,
-    split: str,
+    split: Split,
     rays: pa.Table | None,
     seed: Seed,
     *,
-    chunk_keys: Sequence[tuple] | None = None,
+    chunk_keys: Sequence[ChunkKey] | None = None,
 ) -> Iterator[Chunk]:
     """Chunks of a task's scenes in a split; all of them, or those of `chunk_keys` in the order given.
 
@@ -60,33 +63,37 @@ def generate(
     of machine, whatever the order, the number of threads or the other chunks made. ValueError for a key that is not one
     of the task's or a ray table that lacks the chunk's links.
     """
-    known = globals()["chunk_keys"](recipe, task, split)
-    keys = known if chunk_keys is None else [tuple(key) for key in chunk_keys]
+    known = _task(recipe, task).chunk_keys(recipe, split)
+    keys = known if chunk_keys is None else list(chunk_keys)
     valid = set(known)
     for key in keys:
         if key not in valid:
             raise ValueError(f"chunk_keys: {key!r} is not a chunk of {task} in {split}")
-    return _chunks(recipe, task, split, keys, rays=rays, seed=seed)
+    return _chunks(recipe, task, split, keys, rays, seed)
+
+
+def _task(recipe: SceneRecipe, task: str) -> SceneTask:
+    if task not in recipe.tasks:
+        raise ValueError(f"task {task}: expected one of {', '.join(recipe.tasks)}")
+    return recipe.tasks[task]
 
 
 def _chunks(
-    recipe: Recipe, task: str, split: str, keys: Iterable[tuple], *, rays: pa.Table | None, seed: Seed
+    recipe: SceneRecipe, task: str, split: Split, keys: Iterable[ChunkKey], rays: pa.Table | None, seed: Seed
 ) -> Iterator[Chunk]:
-    tables: dict[tuple, pa.Table] = {}
+    own, place, table = recipe.tasks[task], None, pa.table({})
     for key in keys:
-        if task not in WITH_LINKS:
-            make = fingerprint.make if task == "E-ID-FP" else modulation.make
-            yield make(recipe, split, key, seed)
-            continue
-        place = key[:2]
-        if place not in tables:
-            tables = {place: _rows(rays, task=task, split=split, environment=place[0], band=place[1])}
-        size = recipe.tasks[task].chunk
-        rows = tables[place].slice(key[2] * size, size)
-        if rows.num_rows != size:
-            raise ValueError(f"rays: no rows for chunk {key!r} of {task} in {split}, expected {size}")
-        make = localisation.make if task in LOCALISATION else drone.make
-        yield make(recipe, task, split, key, links=links_from_table(rows), seed=seed)
+        links: Links | None = None
+        if own.needs_links:
+            group, band, number = key
+            # Chunks of one environment and band follow one another, so that their rows are looked up once.
+            if (group, band) != place:
+                place, table = (group, band), _rows(rays, task=task, split=split, environment=str(group), band=band)
+            rows = table.slice(number * own.chunk, own.chunk)
+            if rows.num_rows != own.chunk:
+                raise ValueError(f"rays: no rows for chunk {key!r} of {task} in {split}, expected {own.chunk}")
+            links = links_from_table(rows)
+        yield own.make(recipe, task, split, key, seed, links)
 
 
 def _rows(rays: pa.Table | None, **wanted: str) -> pa.Table:

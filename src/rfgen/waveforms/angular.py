@@ -2,25 +2,29 @@
 
 import numpy as np
 
+from rfgen.physics.types import Complexes, Floats, Ints
 
-def smooth_noise(rng: np.random.Generator, n: int, samples: int, cutoff: np.ndarray) -> np.ndarray:
+
+def band_limited_noise(rng: np.random.Generator, n: int, samples: int, cutoff: Floats) -> Floats:
     """Gaussian messages `[n, samples]`, zero mean, unit variance, flat to `cutoff` `[n]` cycles per sample."""
     frequency = np.fft.rfftfreq(samples)
     shape = ((frequency <= cutoff[:, None]) & (frequency > 0)).astype(float)
     shape[:, 1] = 1.0  # the lowest line stays, however low the cutoff
     spectrum = (rng.standard_normal((n, len(frequency), 2)).view(complex)[..., 0]) * shape
     message = np.fft.irfft(spectrum, samples)
-    return message / message.std(axis=1, keepdims=True)
+    unit: Floats = message / message.std(axis=1, keepdims=True)
+    return unit
 
 
-def frequency_modulated(deviation: np.ndarray) -> np.ndarray:
+def frequency_modulate(deviation: Floats) -> Complexes:
     """Unit-modulus signal of an instantaneous frequency `[n, samples]` in cycles per sample."""
-    return np.exp(2j * np.pi * np.cumsum(deviation, axis=-1))
+    signal: Complexes = np.exp(2j * np.pi * np.cumsum(deviation, axis=-1))
+    return signal
 
 
 def fsk_frequency(
-    symbols: np.ndarray, samples: int, samples_per_symbol: np.ndarray, start: np.ndarray, bt: np.ndarray | None = None
-) -> np.ndarray:
+    symbols: Ints, samples: int, samples_per_symbol: Floats, start: Floats, bt: Floats | None = None
+) -> Floats:
     """Frequency of a two-level FSK in units of its deviation, float64 `[n, samples]`.
 
     `symbols` is `[n, K]` of -1 and 1; with `bt` `[n]` each step is smoothed by a Gaussian of that bandwidth-time
@@ -40,14 +44,15 @@ def fsk_frequency(
     return out
 
 
-def _erf(x: np.ndarray) -> np.ndarray:
+def _erf(x: Floats) -> Floats:
     """Error function to 1.5e-7, Abramowitz and Stegun 7.1.26."""
     t = 1 / (1 + 0.3275911 * np.abs(x))
     poly = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))))
-    return np.sign(x) * (1 - poly * np.exp(-(x**2)))
+    value: Floats = np.sign(x) * (1 - poly * np.exp(-(x**2)))
+    return value
 
 
-def oqpsk_half_sine(chips: np.ndarray, samples: int, samples_per_chip: float, start: float) -> np.ndarray:
+def oqpsk_half_sine(chips: Ints, samples: int, samples_per_chip: float, start: float) -> Complexes:
     """Offset QPSK with half-sine pulses of two chips (IEEE 802.15.4, 2.4 GHz PHY), unit modulus, `[samples]`.
 
     `chips` are -1 and 1, even ones on the in-phase arm, odd ones on the quadrature arm half a pulse later.
@@ -58,7 +63,7 @@ def oqpsk_half_sine(chips: np.ndarray, samples: int, samples_per_chip: float, st
     return chips[even] * np.sin(np.pi * (u - even) / 2) + 1j * chips[odd] * np.sin(np.pi * (u - odd) / 2)
 
 
-def chirps(symbols: np.ndarray, samples: int, bandwidth: float, spreading: int, start: float) -> np.ndarray:
+def chirps(symbols: Ints, samples: int, bandwidth: float, spreading: int, start: float) -> Complexes:
     """Chirp spread spectrum: up-chirps over `bandwidth` cycles per sample, shifted by symbols in [0, 2^spreading).
 
     The shift is cyclic. A symbol lasts 2^spreading / bandwidth samples; `start` in [0, 1) symbols; complex128
@@ -67,4 +72,4 @@ def chirps(symbols: np.ndarray, samples: int, bandwidth: float, spreading: int, 
     u = np.arange(samples) * bandwidth / 2**spreading + start
     index = np.floor(u).astype(np.int64)
     position = (u - index + symbols[index] / 2**spreading) % 1.0
-    return frequency_modulated((position - 0.5) * bandwidth)
+    return frequency_modulate((position - 0.5) * bandwidth)

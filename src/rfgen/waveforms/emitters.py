@@ -10,14 +10,15 @@ import numpy as np
 from pydantic import ConfigDict
 from typing_extensions import TypedDict
 
-from rfgen.fields import Counts, Model, Offsets, Positive, Range, Rates, Share
+from rfgen.physics.fields import Counts, Model, Offsets, Positive, Range, Rates, Share
+from rfgen.physics.types import Bools, Complexes, Ints
 from rfgen.waveforms import angular, ofdm
 
 RATE = 20e6
 # OFDM of 15 kHz spacing is made at 30.72 MS/s, 2048 points a symbol, and resampled.
 _FINE, _SIZE = 30.72e6, 2048
 
-Emission = tuple[np.ndarray, np.ndarray]
+Emission = tuple[Complexes, Bools]
 
 
 class Video(Model):
@@ -103,10 +104,11 @@ Families = TypedDict(
     },
     total=False,
 )
-Families.__pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+# Pydantic reads it from the type; the stubs of TypedDict do not know the attribute.
+Families.__pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # type: ignore[attr-defined]
 
 
-def _resampled(signal: np.ndarray, samples: int) -> np.ndarray:
+def _resample(signal: Complexes, samples: int) -> Complexes:
     """Band-limited change of the number of samples over the same time, circular."""
     spectrum = np.fft.fftshift(np.fft.fft(signal))
     cut = (len(signal) - samples) // 2
@@ -117,15 +119,15 @@ def _fine_length(samples: int) -> int:
     return 2 * round(samples * _FINE / RATE / 2)
 
 
-def _window(stream: np.ndarray, rng: np.random.Generator, length: int) -> np.ndarray:
+def _window(stream: Complexes, rng: np.random.Generator, length: int) -> Complexes:
     start = int(rng.integers(len(stream) - length + 1))
     return stream[start : start + length]
 
 
-def _from_fine(stream: np.ndarray, on: np.ndarray, rng: np.random.Generator, samples: int) -> tuple:
+def _from_fine(stream: Complexes, on: Bools, rng: np.random.Generator, samples: int) -> Emission:
     length = _fine_length(samples)
     start = int(rng.integers(len(stream) - length + 1))
-    signal = _resampled(stream[start : start + length], samples)
+    signal = _resample(stream[start : start + length], samples)
     index = np.minimum((np.arange(samples) * (length / samples)).astype(np.int64), length - 1)
     on = on[start : start + length][index]
     return signal * on, on
@@ -135,7 +137,8 @@ def drone_video(rng: np.random.Generator, samples: int, p: Video) -> Emission:
     """OFDM video downlink: 15 kHz spacing, bursts of nine symbols of which two are Zadoff-Chu."""
     active = ofdm.carriers(int(rng.choice(p.carriers)), _SIZE)
     symbols = 9
-    stream, on = [], []
+    stream: list[Complexes] = []
+    on: list[Bools] = []
     for _ in range(2 + _fine_length(samples) // 20000):
         values = ofdm.random_values(rng, (symbols, len(active)), "QPSK")
         for place, root in ((3, 600), (5, 147)):
@@ -147,7 +150,7 @@ def drone_video(rng: np.random.Generator, samples: int, p: Video) -> Emission:
     return _from_fine(np.concatenate(stream), np.concatenate(on), rng, samples)
 
 
-def _sync(root: int, length: int) -> np.ndarray:
+def _sync(root: int, length: int) -> Complexes:
     sequence = ofdm.zadoff_chu(root, 601)
     # The middle element falls on DC and is dropped; wider signals repeat the sequence.
     return np.resize(np.delete(sequence, 300), length)
@@ -176,7 +179,7 @@ def lte_downlink(rng: np.random.Generator, samples: int, p: Lte) -> Emission:
 
 def wifi(rng: np.random.Generator, samples: int, p: Wifi) -> Emission:
     """Wi-Fi-like OFDM frames with gaps between them."""
-    parts = []
+    parts: list[Complexes] = []
     while sum(map(len, parts)) < 2 * samples:
         length = int(rng.uniform(*p.frame_us) * 1e-6 * RATE)
         parts += [ofdm.wifi_frame(rng, length, str(rng.choice(["BPSK", "QPSK", "16QAM", "64QAM"])))]
@@ -185,7 +188,7 @@ def wifi(rng: np.random.Generator, samples: int, p: Wifi) -> Emission:
     return stream, stream != 0
 
 
-def _hops(rng: np.random.Generator, samples: int, burst: Callable[[int], np.ndarray], p: Hops) -> Emission:
+def _hops(rng: np.random.Generator, samples: int, burst: Callable[[int], Complexes], p: Hops) -> Emission:
     total = samples + int(p.dwell_us[1] * 1e-6 * RATE)
     stream, on = np.zeros(total, complex), np.zeros(total, bool)
     position = 0
@@ -200,11 +203,12 @@ def _hops(rng: np.random.Generator, samples: int, burst: Callable[[int], np.ndar
     return stream[start : start + samples], on[start : start + samples]
 
 
-def _gfsk(rng: np.random.Generator, length: int, baud: float, index: float, bt: float) -> np.ndarray:
+def _gfsk(rng: np.random.Generator, length: int, baud: float, index: float, bt: float) -> Complexes:
     sps = np.array([RATE / baud])
     bits = 2 * rng.integers(2, size=(1, int(length / sps[0]) + 8)) - 1
     frequency = angular.fsk_frequency(bits, length, sps, rng.random(1), np.array([bt]))
-    return angular.frequency_modulated(frequency * index / 2 / sps[0])[0]
+    signal: Complexes = angular.frequency_modulate(frequency * index / 2 / sps[0])[0]
+    return signal
 
 
 def control_hops(rng: np.random.Generator, samples: int, p: Control) -> Emission:
@@ -212,13 +216,13 @@ def control_hops(rng: np.random.Generator, samples: int, p: Control) -> Emission
     if rng.random() < p.chirp_share:
         spreading, bandwidth = int(rng.choice(p.spreading)), p.chirp_bandwidth_hz / RATE
 
-        def burst(length: int) -> np.ndarray:
+        def burst(length: int) -> Complexes:
             symbols = rng.integers(2**spreading, size=int(length * bandwidth / 2**spreading) + 3)
             return angular.chirps(symbols, length, bandwidth, spreading, rng.random())
     else:
         baud, index = float(rng.choice(p.fsk_baud)), rng.uniform(*p.fsk_index)
 
-        def burst(length: int) -> np.ndarray:
+        def burst(length: int) -> Complexes:
             return _gfsk(rng, length, baud, index, p.fsk_bt)
 
     return _hops(rng, samples, burst, p.hops)
@@ -234,7 +238,7 @@ def fm_video(rng: np.random.Generator, samples: int, p: AnalogueVideo) -> Emissi
     """Analogue FM video: 625-line luminance with line syncs every 64 us."""
     time = np.arange(samples) / RATE + rng.uniform(0, 64e-6)
     in_line, line = time % 64e-6, (time // 64e-6).astype(np.int64)
-    picture = angular.smooth_noise(rng, 1, samples, np.array([rng.uniform(*p.picture_hz) / RATE]))[0]
+    picture = angular.band_limited_noise(rng, 1, samples, np.array([rng.uniform(*p.picture_hz) / RATE]))[0]
     brightness = rng.uniform(*p.brightness) + 0.15 * rng.standard_normal(line[-1] + 1)[line]
     luminance = np.clip(brightness + 0.18 * picture, 0.3, 1.0)
     video = np.where(in_line < 4.7e-6, 0.0, np.where(in_line < 12e-6, 0.3, luminance))
@@ -242,14 +246,14 @@ def fm_video(rng: np.random.Generator, samples: int, p: AnalogueVideo) -> Emissi
     frequency = np.fft.rfftfreq(samples, 1 / RATE)
     video = np.fft.irfft(np.fft.rfft(video) * np.exp(-((frequency / 4e6) ** 2)), samples)
     deviation = rng.uniform(*p.deviation_hz) * (video - 0.45)
-    return angular.frequency_modulated(deviation[None] / RATE)[0], np.ones(samples, bool)
+    return angular.frequency_modulate(deviation[None] / RATE)[0], np.ones(samples, bool)
 
 
 # Chips of data symbol 0 of IEEE 802.15.4-2020, table 12-1 (2450 MHz O-QPSK); the others are rotations and conjugates.
 _CHIPS = np.array([int(c) for c in "11011001110000110101001000101110"]) * 2 - 1
 
 
-def _chip_table() -> np.ndarray:
+def _chip_table() -> Ints:
     first = np.stack([np.roll(_CHIPS, 4 * k) for k in range(8)])
     return np.concatenate([first, first * np.where(np.arange(32) % 2, -1, 1)])
 

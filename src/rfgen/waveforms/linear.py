@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from rfgen.physics.types import Complexes, Floats
 
-def constellation(name: str) -> np.ndarray:
+
+def constellation(name: str) -> Complexes:
     """Points of a constellation with unit mean power, complex128.
 
     Known: OOK, 4PAM (real, unequal to BPSK), BPSK, QPSK, 8PSK, 16QAM, 64QAM. ValueError for another name.
@@ -11,7 +13,7 @@ def constellation(name: str) -> np.ndarray:
     psk = {"BPSK": 2, "QPSK": 4, "8PSK": 8}
     square = {"16QAM": 4, "64QAM": 8}
     if name in psk:
-        points = np.exp(2j * np.pi * (np.arange(psk[name]) + (0.5 if name == "QPSK" else 0.0)) / psk[name])
+        points: Complexes = np.exp(2j * np.pi * (np.arange(psk[name]) + (0.5 if name == "QPSK" else 0.0)) / psk[name])
     elif name in square:
         levels = 2.0 * np.arange(square[name]) - (square[name] - 1)
         points = (levels[:, None] + 1j * levels).ravel()
@@ -21,10 +23,11 @@ def constellation(name: str) -> np.ndarray:
         points = np.array([0.0, 1.0], complex)
     else:
         raise ValueError(f"constellation: unknown name {name!r}")
-    return points / np.sqrt(np.mean(np.abs(points) ** 2))
+    unit: Complexes = points / np.sqrt(np.mean(np.abs(points) ** 2))
+    return unit
 
 
-def raised_cosine_root(t: np.ndarray, rolloff: np.ndarray) -> np.ndarray:
+def root_raised_cosine(t: Floats | float, rolloff: Floats | float) -> Floats:
     """Root-raised-cosine pulse at times `t` in symbols, unit energy per symbol; `rolloff` broadcasts, in (0, 1]."""
     t, b = np.broadcast_arrays(np.asarray(t, float), np.asarray(rolloff, float))
     x = 4 * b * t
@@ -36,16 +39,16 @@ def raised_cosine_root(t: np.ndarray, rolloff: np.ndarray) -> np.ndarray:
     return np.where(np.abs(np.abs(x) - 1) < 1e-7, edge, pulse)
 
 
-def shaped(
-    symbols: np.ndarray,
+def pulse_shape(
+    symbols: Complexes,
     samples: int,
-    samples_per_symbol: np.ndarray,
-    rolloff: np.ndarray,
-    start: np.ndarray,
+    samples_per_symbol: Floats,
+    rolloff: Floats,
+    start: Floats,
     *,
     span: int = 6,
-) -> np.ndarray:
-    """Symbols through root-raised-cosine pulses, complex128 `[n, samples]`.
+) -> Complexes:
+    """Symbols shaped by root-raised-cosine pulses, complex128 `[n, samples]`.
 
     `symbols` is `[n, K]` with K at least `samples / samples_per_symbol + 2 span + 2`; `samples_per_symbol`, `rolloff`
     and `start` (timing offset in symbols, [0, 1)) are `[n]`; pulses are cut `span` symbols from their centre.
@@ -54,6 +57,6 @@ def shaped(
     nearest = np.floor(u).astype(np.int64)
     out = np.zeros(u.shape, complex)
     for k in range(-span + 1, span + 1):
-        pulse = raised_cosine_root(u - nearest - k, rolloff[:, None])
+        pulse = root_raised_cosine(u - nearest - k, rolloff[:, None])
         out += np.take_along_axis(symbols, nearest + k, axis=1) * pulse
     return out

@@ -1,20 +1,23 @@
 """OFDM: symbols with cyclic prefix on any carrier mask, and the standard sequences that the frames here carry."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from rfgen.physics.types import Complexes, Ints
 from rfgen.waveforms.linear import constellation
 
 
-def carriers(active: int, size: int) -> np.ndarray:
+def carriers(active: int, size: int) -> Ints:
     """Indices of `active` carriers about an empty DC carrier in an FFT of `size`, negative ones first, int64."""
     half = active // 2
     return np.concatenate([np.arange(-half, 0), np.arange(1, active - half + 1)]) % size
 
 
-def modulate(values: np.ndarray, active: np.ndarray, size: int, prefix: np.ndarray | int) -> np.ndarray:
+def modulate(values: Complexes, active: Ints, size: int, prefix: Sequence[int] | int) -> Complexes:
     """Serial samples of OFDM symbols, complex128 `[..., total]`, unit power for unit-power carrier values.
 
-    `values` is `[..., symbols, carriers]`; `prefix` is one length or one a symbol.
+    `values` is `[..., symbols, carriers]`; `prefix` is one length or one per symbol.
     """
     grid = np.zeros((*values.shape[:-1], size), complex)
     grid[..., active] = values
@@ -24,16 +27,17 @@ def modulate(values: np.ndarray, active: np.ndarray, size: int, prefix: np.ndarr
     return np.concatenate(parts, axis=-1)
 
 
-def random_values(rng: np.random.Generator, shape: tuple[int, ...], name: str) -> np.ndarray:
+def random_values(rng: np.random.Generator, shape: tuple[int, ...], name: str) -> Complexes:
     """Random points of a constellation, complex128 of `shape`."""
     points = constellation(name)
     return points[rng.integers(len(points), size=shape)]
 
 
-def zadoff_chu(root: int, length: int) -> np.ndarray:
+def zadoff_chu(root: int, length: int) -> Complexes:
     """Zadoff-Chu sequence of odd length, unit modulus (3GPP TS 36.211, 5.5.1.1)."""
     n = np.arange(length)
-    return np.exp(-1j * np.pi * root * n * (n + 1) / length)
+    sequence: Complexes = np.exp(-1j * np.pi * root * n * (n + 1) / length)
+    return sequence
 
 
 # Long training sequence of IEEE 802.11-2020, equation (17-8), carriers -26..26 without DC.
@@ -45,7 +49,7 @@ _SHORT = {-24: 1, -20: -1, -16: 1, -12: -1, -8: -1, -4: 1, 4: -1, 8: -1, 12: 1, 
 WIFI_SIZE, WIFI_PREFIX, WIFI_CARRIERS = 64, 16, carriers(52, 64)
 
 
-def wifi_preamble() -> np.ndarray:
+def wifi_preamble() -> Complexes:
     """Short and long training of the 20 MHz OFDM PHY at 20 MS/s: 320 samples, unit power (IEEE 802.11-2020, 17.3.3)."""
     grid = np.zeros(WIFI_SIZE, complex)
     for carrier, sign in _SHORT.items():
@@ -55,7 +59,7 @@ def wifi_preamble() -> np.ndarray:
     return np.concatenate([np.tile(short, 3)[:160], long[-32:], long, long])
 
 
-def wifi_frame(rng: np.random.Generator, samples: int, name: str, header: np.ndarray | None = None) -> np.ndarray:
+def wifi_frame(rng: np.random.Generator, samples: int, name: str, header: Complexes | None = None) -> Complexes:
     """Preamble, a BPSK header symbol (drawn, or the 52 values given) and random payload symbols; `samples` long."""
     head = random_values(rng, (1, 52), "BPSK") if header is None else header[None]
     symbols = max(-(-(samples - 400) // 80), 0)

@@ -11,7 +11,7 @@ from emma.backbones.classical import arrays, channels, modulation, waveforms
 from emma.backbones.inputs import normalise
 from emma.backbones.load import load_backbone, load_model_config
 from emma.tasks import TaskID
-from rfgen import arrays as truth
+from rfgen.physics import arrays as truth
 from rfgen.recipe import Recipe
 from rfgen.waveforms import linear, ofdm
 from rfgen.waveforms.emitters import FAMILIES

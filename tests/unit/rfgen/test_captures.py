@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import yaml
 
-from rfgen import arrays
 from rfgen.captures import surrogate as surrogates
 from rfgen.captures.multipath import Multipath, draw
-from rfgen.captures.twins import TwinRecipe, generate, raised_cosine, without_slope
+from rfgen.captures.twins import TwinRecipe, generate, raised_cosine, remove_linear_phase
+from rfgen.physics import arrays
 from rfgen.recipe import Recipe
 
 from .conftest import RELEASES
@@ -89,9 +89,9 @@ def test_twins_have_the_set_s_shape_and_balanced_labels(name):
     np.testing.assert_allclose(np.mean(np.abs(chunk.iq) ** 2, axis=(1, 2)), 1.0, rtol=1e-5)
     assert set(chunk.metadata["sample_rate_hz"]) == {content["scene"]["sample_rate_hz"]}
     if content["task"] == "E-LOC-AOA":
-        assert 0 <= min(chunk.metadata["label_azimuth_deg"]) < max(chunk.metadata["label_azimuth_deg"]) < 360
+        assert 0 <= min(chunk.labels["azimuth_deg"]) < max(chunk.labels["azimuth_deg"]) < 360
     else:
-        labels = chunk.metadata["label_class"]
+        labels = chunk.labels["class"]
         assert {label: labels.count(label) for label in labels} == dict.fromkeys(content["classes"], 20)
     assert len(set(chunk.metadata["link_id"])) == 40
 
@@ -118,14 +118,14 @@ def test_the_array_of_the_sounded_twin_points_at_the_bearing():
     angles = np.arange(0.0, 360.0)
     power = np.abs(np.einsum("ta,nas->nts", arrays.response(positions, angles).conj(), chunk.iq)) ** 2
     found = angles[power.sum(axis=2).argmax(axis=1)]
-    error = np.abs((found - np.array(chunk.metadata["label_azimuth_deg"]) + 180) % 360 - 180)
+    error = np.abs((found - np.array(chunk.labels["azimuth_deg"]) + 180) % 360 - 180)
     assert np.median(error) < 2.0
 
 
 def test_packets_of_a_link_have_their_own_phase_and_timing():
     chunk = next(generate(twin("wsr_los"), "x", "TRAIN", 1))
     packets = chunk.iq.reshape(40, 64, 64)
-    los = np.array(chunk.metadata["label_class"]) == "LOS"
+    los = np.array(chunk.labels["class"]) == "LOS"
     peak = np.abs(packets[los]).argmax(axis=2)
     assert set(np.percentile(peak, [10, 90])) <= {2, 3, 4, 5}  # 150 to 250 ns at 50 ns a sample
     step = np.angle(packets[:, 1:, 4] * packets[:, :-1, 4].conj())
@@ -143,7 +143,7 @@ def test_slope_over_carriers_is_removed_and_the_phase_at_zero_kept():
     carriers = np.array([-28, -10, -1, 1, 11, 28])
     flat = 2.0 * np.exp(0.4j)
     sloped = flat * np.exp(-0.05j * carriers)[None]
-    np.testing.assert_allclose(without_slope(sloped, carriers), np.full((1, 6), flat), atol=1e-12)
+    np.testing.assert_allclose(remove_linear_phase(sloped, carriers), np.full((1, 6), flat), atol=1e-12)
 
 
 def test_impulse_responses_start_at_the_first_path():
@@ -152,7 +152,7 @@ def test_impulse_responses_start_at_the_first_path():
         magnitude = np.abs(chunk.iq[:, 0])
         before, peak = magnitude[:, :31].max(axis=1), magnitude.max(axis=1)
         assert (before < peak).all()
-        los = np.array(chunk.metadata["label_class"]) == "LOS"
+        los = np.array(chunk.labels["class"]) == "LOS"
         assert np.median(magnitude[los].argmax(axis=1)) in {32, 33, 34, 35}
         assert np.median((before / peak)[los]) < 0.05
 
@@ -167,7 +167,7 @@ def test_raised_cosine():
 def test_keyed_twin_holds_both_keyings():
     made = twin("rtl433_amc", snr_db=[60.0, 60.0], offset_hz=0.0, dc=0.0, lead_s=0.0, bits_adc=14)
     chunk = next(generate(made, "x", "TRAIN", 2))
-    for label, wave in zip(chunk.metadata["label_class"], chunk.iq[:, 0], strict=True):
+    for label, wave in zip(chunk.labels["class"], chunk.iq[:, 0], strict=True):
         envelope = np.abs(wave) / np.abs(wave).max()
         on = envelope > 0.5
         frequency = np.angle(wave[1:] * wave[:-1].conj())[on[1:] & on[:-1]] * 250e3 / (2 * np.pi)
@@ -226,7 +226,7 @@ def test_receiver_faults_have_their_declared_size():
 
 
 def test_sample_clock_stretches_time():
-    shifted = surrogates.off_clock(tone(4096, 500), 100.0)
+    shifted = surrogates.apply_clock_offset(tone(4096, 500), 100.0)
     # A clock that is fast sees the tone slower.
     phase = np.unwrap(np.angle(shifted[0, 0] * tone(4096, 500)[0, 0].conj()))
     slope = np.polyfit(np.arange(4096), phase, 1)[0] / (2 * np.pi * 500 / 4096)

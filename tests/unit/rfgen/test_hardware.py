@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from common.streams import complex_normal, stream
-from rfgen import hardware
+from rfgen.physics import hardware
 
 TONE = np.exp(2j * np.pi * 0.05 * np.arange(4000))[None]
 
@@ -26,14 +26,14 @@ def test_a_clean_chain_changes_nothing() -> None:
 
 def test_image_rejection_is_mu_over_nu() -> None:
     gain_db, phase_deg = 0.5, 3.0
-    x = hardware.imbalance(TONE, gain_db, phase_deg)[0]
+    x = hardware.iq_imbalance(TONE, gain_db, phase_deg)[0]
     g = 10 ** (gain_db / 20) * np.exp(1j * np.radians(phase_deg))
     assert abs(line(x, -0.05)) / abs(line(x, 0.05)) == pytest.approx(abs((1 - g) / (1 + g)), rel=1e-3)
 
 
 def test_amplifier_compresses_and_turns() -> None:
     level = np.array([0.01, 10 ** (3 / 20), 100.0])
-    y = hardware.amplifier(level.astype(complex), 3.0, 2.0, 20.0)
+    y = hardware.rapp_amplifier(level.astype(complex), 3.0, 2.0, 20.0)
     assert abs(y[0]) == pytest.approx(0.01, rel=1e-4)
     assert abs(y[1]) == pytest.approx(level[1] * 2**-0.25)
     assert abs(y[2]) == pytest.approx(level[1], rel=1e-4)
@@ -67,12 +67,12 @@ def test_ripple_is_causal() -> None:
 
 def test_units_are_the_same_in_every_split_and_drift_by_session(tiny) -> None:
     p = tiny.tasks["E-ID-FP"]
-    first, again = (hardware.unit(1, "U01", p.population) for _ in range(2))
+    first, again = (hardware.transmitter(1, "U01", p.population) for _ in range(2))
     assert first == again
-    assert first != hardware.unit(2, "U01", p.population)
-    assert first != hardware.unit(1, "U02", p.population)
-    days = [hardware.drifted(first, p.population, p.drift, stream(0, "day", d)) for d in range(400)]
-    units = [hardware.unit(1, f"U{u}", p.population) for u in range(400)]
+    assert first != hardware.transmitter(2, "U01", p.population)
+    assert first != hardware.transmitter(1, "U02", p.population)
+    days = [hardware.apply_drift(first, p.population, p.drift, stream(0, "day", d)) for d in range(400)]
+    units = [hardware.transmitter(1, f"U{u}", p.population) for u in range(400)]
     for name in ("cfo_ppm", "gain_db", "phase_deg", "saturation_db"):
         within, between = np.std([getattr(d, name) for d in days]), np.std([getattr(u, name) for u in units])
         assert 0.2 < within / between < 0.5, name
@@ -84,6 +84,6 @@ def test_impairments_keep_a_frame_recognisable(tiny) -> None:
     p = tiny.tasks["E-ID-FP"]
     frame = complex_normal(stream(0, "frame"), (1, 2000))
     for name in p.units:
-        sent = hardware.transmit(frame, hardware.unit(1, name, p.population), 2.4e9, 20e6, stream(0, name))
+        sent = hardware.transmit(frame, hardware.transmitter(1, name, p.population), 2.4e9, 20e6, stream(0, name))
         assert np.isfinite(sent).all()
         assert 0.2 < np.mean(np.abs(sent) ** 2) < 1.5

@@ -23,9 +23,9 @@ def test_digest_follows_names_and_content(tmp_path, monkeypatch) -> None:
     assert rfgen.source_digest() == first
     (copy / "notes.txt").write_text("not code")
     assert rfgen.source_digest() == first
-    (copy / "arrays.py").rename(copy / "array.py")
+    (copy / "physics" / "arrays.py").rename(copy / "physics" / "array.py")
     renamed = rfgen.source_digest()
-    (copy / "array.py").write_text("")
+    (copy / "physics" / "array.py").write_text("")
     assert len({first, renamed, rfgen.source_digest()}) == 3
 
 

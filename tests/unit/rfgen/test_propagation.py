@@ -3,8 +3,15 @@ import pyarrow as pa
 import pytest
 
 from common.streams import complex_normal, stream
-from rfgen import arrays, laws, scenes
-from rfgen.propagation import RAYS, SUBCLUSTERS, frequency_response, links_from_table, path_gains, through
+from rfgen.physics import arrays, laws
+from rfgen.physics.propagation import (
+    RAYS,
+    SUBCLUSTERS,
+    apply_channel,
+    frequency_response,
+    links_from_table,
+    path_gains,
+)
 
 
 def test_arrays_have_their_spacing() -> None:
@@ -40,7 +47,7 @@ def test_frequency_response_is_the_sum_of_delays(size) -> None:
 def test_whole_sample_delays_shift_the_signal() -> None:
     x = complex_normal(stream(0, "x"), (1, 64))
     gains = np.array([[[2.0, 1j]]])
-    y = through(x, gains, np.array([[3, 10]]) / 20e6, 20e6)
+    y = apply_channel(x, gains, np.array([[3, 10]]) / 20e6, 20e6)
     assert y[0, 0] == pytest.approx(2 * np.roll(x[0], 3) + 1j * np.roll(x[0], 10))
 
 
@@ -102,21 +109,3 @@ def test_laws_refuse_what_they_do_not_know() -> None:
     assert laws.aerial_k_factor_db("UMi", np.array([50.0]))[0] == pytest.approx(15)
     assert ((p := laws.los_probability("InH", np.array([1.0, 3.0, 20.0]), 1.5)) <= 1).all()
     assert p[0] == 1
-
-
-def test_generate_names_what_is_missing(tiny) -> None:
-    with pytest.raises(ValueError, match="rays: expected the ray table"):
-        next(scenes.generate(tiny, "E-LOC-AOA", "DEV", None, 0))
-    with pytest.raises(ValueError, match="is not a chunk of E-ID-AMC"):
-        scenes.generate(tiny, "E-ID-AMC", "DEV", None, 0, chunk_keys=[("low", "2.4GHz", 99)])
-    empty = table([row(3) | {"task": "x", "split": "DEV", "environment": "E_URBAN", "band": "2.4GHz", "index": 0}])
-    with pytest.raises(ValueError, match="rays: no rows for chunk"):
-        next(scenes.generate(tiny, "E-LOC-AOA", "DEV", empty, 0))
-
-
-def test_class_names(tiny) -> None:
-    assert scenes.class_names(tiny, "E-LOC-AOA") == ()
-    assert scenes.class_names(tiny, "E-LOC-LOS") == ("NLOS", "LOS")
-    assert scenes.class_names(tiny, "E-ID-DRONE") == ("absent", "present")
-    assert scenes.class_names(tiny, "E-ID-FP") == tiny.tasks["E-ID-FP"].units
-    assert len(scenes.class_names(tiny, "E-ID-AMC")) == 11

@@ -3,7 +3,8 @@ import copy
 import numpy as np
 import pytest
 
-from rfgen.recipe import SPLITS, TASKS, Recipe, counts
+from rfgen.recipe import Recipe
+from rfgen.scenes import TASKS
 
 
 def put(data: dict, path: str, value: object) -> dict:
@@ -23,8 +24,8 @@ def put(data: dict, path: str, value: object) -> dict:
 @pytest.mark.parametrize("name", ["tiny", "v0.1", "v0.2"])
 def test_shipped_recipes_are_valid(mapping, name) -> None:
     recipe = Recipe.from_mapping(mapping(name))
-    assert recipe.splits == SPLITS
-    assert tuple(recipe.tasks) == TASKS
+    assert tuple(recipe.tasks) == tuple(mapping(name)["tasks"])
+    assert set(recipe.tasks) == set(TASKS)
     assert tuple(recipe.environments) == ("E_URBAN", "E_RURAL", "E_MICRO")[: 3 if name == "v0.2" else 2]
     assert recipe.tasks_in("PRETRAIN") == ("E-LOC-AOA", "E-ID-DRONE", "E-ID-FP", "E-ID-AMC")
 
@@ -59,7 +60,9 @@ BAD = [
         "environments.E_EMPTY: environment without scenes",
     ),
     ("environments/E_RURAL", None, "'E_RURAL' is not defined in environments"),
-    ("tasks/E-LOC-XYZ", {}, "tasks.E-LOC-XYZ: Extra inputs"),
+    ("tasks/E-LOC-XYZ", {}, "tasks.E-LOC-XYZ: unknown task, expected one of E-ID-AMC, E-ID-DRONE, E-ID-FP, E-LOC-AOA"),
+    ("tasks", {}, "tasks: expected at least one"),
+    ("tasks", [], "rfgen.tasks: Input should be a valid dictionary"),
     ("tasks/E-LOC-AOA/environments", ["E_URBAN"], "tasks.E-LOC-AOA: environments: expected at least two"),
     ("tasks/E-LOC-AOA/environments", ["E_URBAN", "E_URBAN"], "tasks.E-LOC-AOA: environments: expected at least two"),
     ("tasks/E-LOC-AOA/bands", ["9GHz"], "tasks.E-LOC-AOA.bands: '9GHz' has no frequency"),
@@ -72,6 +75,12 @@ BAD = [
     ("tasks/E-ID-DRONE/absent", ["drone-video-fm"], "absent: a family is also in present"),
     ("tasks/E-ID-DRONE/sample_rate_hz", 10000000.0, "sample_rate_hz: expected 20000000.0"),
     ("tasks/E-ID-DRONE/high_share", 1.5, "tasks.E-ID-DRONE.high_share"),
+    (
+        "environments/E_URBAN/aerial",
+        None,
+        "rfgen: tasks.E-ID-DRONE.high_share: E_URBAN has no aerial block, expected one for high emitters",
+    ),
+    ("pretrain/environment/aerial", None, "tasks.E-ID-DRONE.high_share: E_PRETRAIN_UMI has no aerial block"),
     ("tasks/E-ID-DRONE/families/radar", {}, "tasks.E-ID-DRONE.families.radar: Extra inputs"),
     ("tasks/E-ID-DRONE/families/wifi-ofdm/gap_us", 3.0, "tasks.E-ID-DRONE.families.wifi-ofdm.gap_us"),
     ("tasks/E-ID-FP/units", ["U01"], "tasks.E-ID-FP: units: expected at least two"),
@@ -117,5 +126,29 @@ def test_regimes_by_snr(tiny) -> None:
 
 
 def test_counts_are_of_scenes_or_captures(tiny) -> None:
-    assert counts(tiny.tasks["E-LOC-AOA"])["DEV"] == 16
-    assert counts(tiny.tasks["E-ID-FP"])["DEV"] == 4
+    assert tiny.tasks["E-LOC-AOA"].counts["DEV"] == 16
+    assert tiny.tasks["E-ID-FP"].counts["DEV"] == 4
+
+
+def without_aerial(data: dict, *places: dict) -> dict:
+    for place in places:
+        del place["aerial"]
+    return data
+
+
+def test_high_emitters_ask_an_aerial_block_of_the_environments_that_they_use_alone(mapping) -> None:
+    data = put(mapping("tiny"), "tasks/E-ID-DRONE/high_share", 0.0)
+    Recipe.from_mapping(without_aerial(data, *data["environments"].values(), data["pretrain"]["environment"]))
+    data = put(mapping("tiny"), "tasks/E-ID-DRONE/scenes/PRETRAIN", None)
+    Recipe.from_mapping(without_aerial(data, data["pretrain"]["environment"]))
+    # An environment of other tasks alone asks for none.
+    data = put(mapping("v0.2"), "tasks/E-ID-DRONE/environments", ["E_URBAN", "E_RURAL"])
+    Recipe.from_mapping(without_aerial(data, data["environments"]["E_MICRO"]))
+    # There is no aerial law indoors: such a pool has ground emitters alone, such an environment is refused.
+    data = mapping("v0.2")
+    assert data["pretrain"]["environment"]["scenario"] == "InH"
+    Recipe.from_mapping(data)
+    data = mapping("tiny")
+    data["environments"]["E_URBAN"] = mapping("v0.2")["pretrain"]["environment"]
+    with pytest.raises(ValueError, match="high_share: E_URBAN has no aerial block"):
+        Recipe.from_mapping(data)

@@ -30,7 +30,7 @@ def test_unknown_constellation() -> None:
 def test_root_raised_cosine_is_nyquist_with_itself(rolloff) -> None:
     sps, span = 40, 40
     t = np.arange(-span * sps, span * sps + 1) / sps
-    p = linear.raised_cosine_root(t, rolloff)
+    p = linear.root_raised_cosine(t, rolloff)
     assert np.isfinite(p).all()
     full = np.convolve(p, p, mode="same")[::sps] / sps
     middle = len(full) // 2
@@ -41,15 +41,15 @@ def test_root_raised_cosine_is_nyquist_with_itself(rolloff) -> None:
 def test_pulse_through_its_singular_points() -> None:
     for b in (0.25, 0.4):
         t = np.array([0.0, 1 / (4 * b), -1 / (4 * b)])
-        near = linear.raised_cosine_root(t + 1e-5, b)
-        assert linear.raised_cosine_root(t, b) == pytest.approx(near, abs=1e-4)
+        near = linear.root_raised_cosine(t + 1e-5, b)
+        assert linear.root_raised_cosine(t, b) == pytest.approx(near, abs=1e-4)
 
 
 def test_fractional_symbol_rates_keep_their_timing() -> None:
     sps, one = 7.37, np.ones(1)
     symbols = np.zeros((1, 80))
     symbols[0, 30] = 1
-    out = linear.shaped(symbols, 400, sps * one, 0.3 * one, 0.25 * one)[0].real
+    out = linear.pulse_shape(symbols, 400, sps * one, 0.3 * one, 0.25 * one)[0].real
     # Symbol k is centred where n / sps + start + span = k.
     assert abs(out.argmax() - (30 - 6 - 0.25) * sps) <= 0.5
 
@@ -101,7 +101,7 @@ def test_zadoff_chu_has_an_ideal_autocorrelation() -> None:
 
 
 def test_frequency_modulation_has_the_frequency_asked_for() -> None:
-    x = angular.frequency_modulated(np.full((1, 100), 0.07))
+    x = angular.frequency_modulate(np.full((1, 100), 0.07))
     assert np.angle(x[0, 1:] * x[0, :-1].conj()) == pytest.approx(2 * np.pi * 0.07)
 
 
@@ -118,7 +118,7 @@ def test_gaussian_fsk_is_a_smoothed_fsk() -> None:
 
 
 def test_messages_stop_at_their_cutoff() -> None:
-    m = angular.smooth_noise(stream(0, "m"), 4, 1000, np.full(4, 0.1))
+    m = angular.band_limited_noise(stream(0, "m"), 4, 1000, np.full(4, 0.1))
     assert m.std(axis=1) == pytest.approx(1)
     assert np.abs(np.fft.rfft(m)[:, 102:]).max() < 1e-9
 
@@ -191,7 +191,7 @@ def test_a_drone_frame_carries_its_sync_symbols(tiny) -> None:
             for root in (600, 147):
                 values = np.delete(ofdm.zadoff_chu(root, 601), 300)[None]
                 time = ofdm.modulate(values, active, 2048, 0)
-                template = emitters._resampled(np.pad(time, (0, 16)), round(2064 * RATE / 30.72e6 / 2) * 2)
+                template = emitters._resample(np.pad(time, (0, 16)), round(2064 * RATE / 30.72e6 / 2) * 2)
                 spectrum = np.fft.fft(signal, 8192) * np.fft.fft(template, 8192).conj()
                 best = max(best, np.abs(np.fft.ifft(spectrum)).max() / len(template))
             hits.append(best)

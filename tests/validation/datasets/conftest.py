@@ -34,13 +34,12 @@ class Bench:
         return self._tables[split]
 
     def scenes(self, task: str, split: str) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """All IQ and metadata columns of a task and split."""
+        """All IQ, and the metadata and label columns, of a task and split."""
         if (task, split) not in self._scenes:
-            rays = self.rays(split) if "environments" in type(self.recipe.tasks[task]).model_fields else None
+            rays = self.rays(split) if self.recipe.tasks[task].needs_links else None
             chunks = list(scenes.generate(self.recipe, task, split, rays, self.seed))
-            columns = {
-                name: np.concatenate([np.asarray(c.metadata[name]) for c in chunks]) for name in chunks[0].metadata
-            }
+            every = [chunk.metadata | chunk.labels for chunk in chunks]
+            columns = {name: np.concatenate([np.asarray(each[name]) for each in every]) for name in every[0]}
             self._scenes[task, split] = np.concatenate([c.iq for c in chunks]), columns
         return self._scenes[task, split]
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from common.streams import complex_normal, stream
-from rfgen import arrays
-from rfgen.propagation import Links, path_gains, through
-from rfgen.scenes.common import noisy
+from rfgen.physics import arrays
+from rfgen.physics.propagation import Links, apply_channel, path_gains
+from rfgen.scenes.base import add_awgn
 
 CIRCLE = arrays.circular(8)
 
@@ -63,7 +63,7 @@ def single_path_scenes(positions: np.ndarray, azimuth: np.ndarray, snr_db: float
     rng = stream(0, "bound", str(snr_db), snapshots)
     gains, delays = path_gains(one_path(azimuth), positions, rng)
     signal = complex_normal(rng, (len(azimuth), snapshots))
-    return noisy(through(signal, gains, delays, 20e6), np.full(len(azimuth), snr_db), rng)
+    return add_awgn(apply_channel(signal, gains, delays, 20e6), np.full(len(azimuth), snr_db), rng)
 
 
 @pytest.mark.parametrize("snr_db", [0.0, 5.0, 10.0, 20.0])
@@ -99,16 +99,16 @@ def test_labels_are_where_music_looks(v01) -> None:
     table = v01.rays("DEV").to_pandas().set_index("link_id").loc[meta["link_id"]]
     clear = (table.k_factor_db.to_numpy() > 10) & (meta["snr_db"] > 10)
     assert clear.sum() > 60
-    found = error(music(iq[clear].astype(complex), CIRCLE), meta["label_azimuth_deg"][clear])
+    found = error(music(iq[clear].astype(complex), CIRCLE), meta["azimuth_deg"][clear])
     assert np.median(np.abs(found)) < 2.5
     assert np.abs(np.mean(found)) < 1.0
-    assert np.array_equal(table.bearing_deg, meta["label_azimuth_deg"])
+    assert np.array_equal(table.bearing_deg, meta["azimuth_deg"])
 
 
 def test_multipath_scenes_do_not_beat_the_bound(v01) -> None:
     """An estimate better than the bound in the middle of its distribution would mean a wrong label or a leak."""
     iq, meta = v01.scenes("E-LOC-AOA", "DEV")
-    found = np.abs(error(music(iq.astype(complex), CIRCLE), meta["label_azimuth_deg"]))
+    found = np.abs(error(music(iq.astype(complex), CIRCLE), meta["azimuth_deg"]))
     rho = 10 ** (meta["snr_db"] / 10)
     bound = np.degrees(np.sqrt((1 + 1 / (8 * rho)) / (256 * rho * 4.105**2 * 8)))
     assert np.sqrt(np.mean(found**2)) > np.sqrt(np.mean(bound**2))

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 
 from common.streams import stream
-from rfgen import channels, laws
-from rfgen.propagation import links_from_table, path_gains
+from rfgen import channels
+from rfgen.physics import laws
+from rfgen.physics.propagation import links_from_table, path_gains
 
 # Environment, in sight: median delay spread [ns] with sigma of its lg, median azimuth spread at the base station [deg]
 # with sigma of its lg, mean and std of K [dB]; Table 7.5-6 of V16.1 at 3.5 GHz (UMa below 6 GHz counts as 6 GHz).

@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 
 from rfgen import channels, scenes
-from rfgen.recipe import SPLITS, TASKS, Recipe
-from rfgen.scenes import fingerprint
-from rfgen.scenes.common import COLUMNS
+from rfgen.recipe import Recipe
+from rfgen.scenes import SPLITS, TASKS
+from rfgen.scenes.base import COLUMNS
 
 
 def same(a: scenes.Chunk, b: scenes.Chunk) -> bool:
     columns = all(list(a.metadata[name]) == list(b.metadata[name]) for name in COLUMNS)
-    return a.key == b.key and np.array_equal(a.iq.view(np.float32), b.iq.view(np.float32)) and columns
+    labels = a.labels.keys() == b.labels.keys() and all(list(a.labels[x]) == list(b.labels[x]) for x in a.labels)
+    return a.key == b.key and np.array_equal(a.iq.view(np.float32), b.iq.view(np.float32)) and columns and labels
 
 
 def chunks(bench, task: str, split: str, **options) -> list[scenes.Chunk]:
@@ -33,18 +34,19 @@ def test_shapes_columns_and_counts(tiny, task: str, split: str) -> None:
         assert made == []
         return
     params = tiny.recipe.tasks[task]
-    elements = params.array.elements if task.startswith("E-LOC") else 1
+    assert params.antennas == (params.array.elements if task.startswith("E-LOC") else 1)
     for chunk in made:
         assert chunk.iq.dtype == np.complex64
-        assert chunk.iq.shape[1:] == (elements, params.samples)
+        assert chunk.iq.shape[1:] == (params.antennas, params.samples)
         assert tuple(chunk.metadata) == COLUMNS
-        assert {len(column) for column in chunk.metadata.values()} == {len(chunk)}
+        assert {len(column) for column in (chunk.metadata | chunk.labels).values()} == {len(chunk)}
         assert np.isfinite(chunk.iq.view(np.float32)).all()
-    labels = [x for c in made for x in c.metadata["label_class"]]
-    if split == "PRETRAIN":
-        assert set(labels) == {None}
-    elif task != "E-LOC-AOA":
-        assert set(labels) == set(scenes.class_names(tiny.recipe, task))
+        # The pool says nothing of its labels; every other scene has all of its task's, of their types.
+        assert tuple(chunk.labels) == (() if split == "PRETRAIN" else tuple(params.label_columns))
+        for name, column in chunk.labels.items():
+            assert all(isinstance(value, params.label_columns[name]) for value in column)
+    if split != "PRETRAIN" and task != "E-LOC-AOA":
+        assert {x for c in made for x in c.labels["class"]} == set(params.class_names)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -114,7 +116,7 @@ def test_secret_seed_moves_the_links(tiny) -> None:
 
 
 def test_a_row_serves_one_scene(v01) -> None:
-    ids = np.concatenate([v01.scenes(task, "DEV")[1]["link_id"] for task in TASKS[:3]])
+    ids = np.concatenate([v01.scenes(task, "DEV")[1]["link_id"] for task in TASKS if TASKS[task].needs_links])
     assert len(set(ids)) == len(ids) == v01.rays("DEV").num_rows
     train = set(v01.rays("TRAIN")["link_id"].to_pylist())
     assert not train & set(ids)
@@ -144,7 +146,7 @@ def test_the_pool_meets_no_held_out_value(v01) -> None:
         for axis in ("environment", "device", "frequency_band", "snr_regime", "receiver"):
             values = set(pool[axis]) - {None}
             assert not values & set(scored[axis]), (task, axis)
-    assert fingerprint.roster(recipe, "PRETRAIN")[0][0].startswith("U9")
+    assert recipe.tasks["E-ID-FP"].units_and_receivers(recipe, "PRETRAIN")[0][0].startswith("U9")
 
 
 def digest_of(recipe: Recipe) -> str:

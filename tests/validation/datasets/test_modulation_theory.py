@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from common.streams import complex_normal, stream
-from rfgen.scenes import modulation
-from rfgen.scenes.common import noisy
+from rfgen.scenes.base import add_awgn
 from rfgen.waveforms import linear
 
 NAMES = ("BPSK", "QPSK")
@@ -89,8 +88,8 @@ def test_cumulants_survive_the_pulse(name: str) -> None:
     points = linear.constellation(name)
     one = np.ones(1)
     sent = points[rng.integers(len(points), size=(1, symbols + 20))]
-    signal = linear.shaped(sent, symbols * sps, sps * one, 0.35 * one, 0 * one)[0]
-    taps = linear.raised_cosine_root(np.arange(-6 * sps, 6 * sps + 1) / sps, 0.35) / sps
+    signal = linear.pulse_shape(sent, symbols * sps, sps * one, 0.35 * one, 0 * one)[0]
+    taps = linear.root_raised_cosine(np.arange(-6 * sps, 6 * sps + 1) / sps, 0.35) / sps
     symbols_back = np.convolve(signal, taps, mode="same")[::sps][8:-8]
     assert np.abs(symbols_back - sent[0, 14 : 14 + len(symbols_back)]).max() < 0.03
     assert cumulants(symbols_back) == pytest.approx(CUMULANTS[name], abs=0.06)
@@ -103,11 +102,12 @@ def test_energy_detector_with_known_noise(v01, snr_db: float, expected: float) -
     rng = stream(0, "energy", str(snr_db))
     params = v01.recipe.tasks["E-ID-AMC"]
     names = list(params.classes)
-    signal = np.concatenate([modulation.signals(params, name, 4, rng) for name in names])
+    signal = np.concatenate([params.signals(name, 4, rng) for name in names])
     energy = {}
     for label, scale in (("signal", 1.0), ("noise", 0.0)):
         draws = [
-            noisy(scale * signal[:, None], np.full(len(signal), snr_db), rng) for _ in range(-(-trials // len(signal)))
+            add_awgn(scale * signal[:, None], np.full(len(signal), snr_db), rng)
+            for _ in range(-(-trials // len(signal)))
         ]
         energy[label] = np.concatenate([np.mean(np.abs(x[:, 0]) ** 2, axis=1) for x in draws])
     # The threshold from theory: energy of n unit samples is Gamma(n, 1/n); its 0.9 quantile by Wilson and Hilferty.
@@ -126,7 +126,7 @@ def test_an_uncertain_noise_level_hides_the_signal() -> None:
     rng = stream(0, "wall")
     for step_db, seen in ((-1.0, False), (1.0, True)):
         signal = np.ones((100, 1, 16384))
-        low = noisy(signal, np.full(100, wall_db + step_db + 1.0), rng) * 10**-0.05
+        low = add_awgn(signal, np.full(100, wall_db + step_db + 1.0), rng) * 10**-0.05
         high = complex_normal(rng, signal.shape) * 10**0.05
         assert (np.mean(np.abs(low) ** 2) > np.mean(np.abs(high) ** 2)) == seen
 
@@ -134,7 +134,7 @@ def test_an_uncertain_noise_level_hides_the_signal() -> None:
 def test_every_modulation_is_about_unit_power_and_inside_the_band(v01) -> None:
     params = v01.recipe.tasks["E-ID-AMC"]
     for name in params.classes:
-        signal = modulation.signals(params, name, 64, stream(0, "band", name))
+        signal = params.signals(name, 64, stream(0, "band", name))
         assert np.mean(np.abs(signal) ** 2) == pytest.approx(1, abs=0.45)
         spectrum = np.abs(np.fft.fft(signal * np.hanning(params.samples))) ** 2
         frequency = np.abs(np.fft.fftfreq(params.samples))

@@ -72,7 +72,7 @@ def classifiers() -> list:
 @pytest.mark.parametrize("task", ["E-LOC-LOS", "E-ID-DRONE", "E-ID-AMC"])
 def test_no_class_from_nuisances(v01, task: str) -> None:
     blocks, meta = nuisances(v01, task)
-    features, labels, axis = np.column_stack(list(blocks.values())), meta["label_class"].astype(str), meta[AXIS[task]]
+    features, labels, axis = np.column_stack(list(blocks.values())), meta["class"].astype(str), meta[AXIS[task]]
     for value in sorted(set(axis)):
         held = axis == value
         n, classes = held.sum(), len(set(labels))
@@ -93,7 +93,7 @@ def test_no_class_from_nuisances(v01, task: str) -> None:
 
 def test_no_angle_from_nuisances(v01) -> None:
     blocks, meta = nuisances(v01, "E-LOC-AOA")
-    features, angle = np.column_stack(list(blocks.values())), np.radians(meta["label_azimuth_deg"].astype(float))
+    features, angle = np.column_stack(list(blocks.values())), np.radians(meta["azimuth_deg"].astype(float))
     target = np.column_stack([np.cos(angle), np.sin(angle)])
     for value in sorted(set(meta["environment"])):
         held = meta["environment"] == value
@@ -139,7 +139,7 @@ def test_sight_is_tied_to_its_environment_and_no_further(v01) -> None:
     share = {}
     for environment in v01.recipe.environments:
         rows = meta["DEV"]["environment"] == environment
-        labels = meta["DEV"]["label_class"][rows]
+        labels = meta["DEV"]["class"][rows]
         share[environment] = np.mean(labels == "LOS")
         # One answer for one environment, whatever it is, has balanced accuracy one half.
         assert balanced_accuracy_score(labels, np.full(len(labels), "LOS")) == 0.5
@@ -147,7 +147,7 @@ def test_sight_is_tied_to_its_environment_and_no_further(v01) -> None:
             in_band = np.mean(labels[meta["DEV"]["frequency_band"][rows] == band] == "LOS")
             assert abs(in_band - share[environment]) < 4 * 0.5 / np.sqrt(len(labels) / 2)
     pooled = balanced_accuracy_score(
-        meta["DEV"]["label_class"], np.where(meta["DEV"]["environment"] == max(share, key=share.get), "LOS", "NLOS")
+        meta["DEV"]["class"], np.where(meta["DEV"]["environment"] == max(share, key=share.get), "LOS", "NLOS")
     )
     assert 0.05 < max(share.values()) - min(share.values()) < 0.3
     assert pooled < 0.65
@@ -161,7 +161,8 @@ def test_power_is_the_random_gain(v01, task: str) -> None:
     low, high = v01.recipe.gain_db
     assert stats.kstest(power, stats.uniform(low, high - low).cdf).pvalue > 1e-4
     assert abs(stats.spearmanr(power, meta["snr_db"]).statistic) < 4 / np.sqrt(len(power))
-    groups = [power[meta[name] == v] for name in ("label_class", AXIS[task]) for v in set(meta[name]) - {None}]
+    names = [name for name in ("class", AXIS[task]) if name in meta]
+    groups = [power[meta[name] == v] for name in names for v in set(meta[name]) - {None}]
     for group in groups:
         assert abs(group.mean() - (low + high) / 2) < 4.5 * (high - low) / np.sqrt(12 * len(group))
 
@@ -171,7 +172,7 @@ def test_channels_do_not_know_the_drone(v01) -> None:
     for split in ("TRAIN", "DEV"):
         meta = v01.scenes("E-ID-DRONE", split)[1]
         rows = v01.rays(split).to_pandas().set_index("link_id").loc[meta["link_id"]]
-        present = meta["label_class"] == "present"
+        present = meta["class"] == "present"
         k_db = rows.k_factor_db.fillna(-30.0)
         for column in (rows.los, rows.high, k_db, rows.delay_spread_s, rows.distance_2d_m, rows.terminal_height_m):
             values = column.to_numpy(float)
@@ -190,4 +191,4 @@ def test_classes_balance_where_the_recipe_chooses(v01, task: str) -> None:
         if task in {"E-ID-DRONE", "E-ID-FP", "E-ID-AMC"}:
             for value in set(meta[AXIS[task]]) if task != "E-ID-FP" else {None}:
                 rows = meta[AXIS[task]] == value if value is not None else slice(None)
-                assert len(set(np.unique(meta["label_class"][rows], return_counts=True)[1])) == 1
+                assert len(set(np.unique(meta["class"][rows], return_counts=True)[1])) == 1

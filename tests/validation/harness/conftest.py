@@ -121,7 +121,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Release:
             folder.mkdir(parents=True, exist_ok=True)
             made = scenes.generate(recipe, task.value, split.value, rays, config.seed)
             files = folder / f"{split.value}.parquet", folder / f"{split.value}.index.parquet"
-            write_scenes(*files, ((chunk.iq, chunk.metadata) for chunk in made))
+            write_scenes(*files, ((chunk.iq, scenes.scene_columns(chunk)) for chunk in made))
             paths.setdefault(task, {})[split] = files[1]
     manifest = freeze(config, paths, rfgen.__version__, rfgen.source_digest())
     write_json(results / "release" / "manifest.json", manifest_record(manifest))

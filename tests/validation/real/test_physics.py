@@ -8,7 +8,7 @@ import pytest
 from emma.captures.adapters import adapter
 from emma.captures.settings import CaptureEntry, Labels, SceneShape
 from emma.data.scenes import read_index
-from rfgen import arrays
+from rfgen.physics import arrays
 
 #: Median error of a Bartlett scan in degrees, as the set's own README states it.
 BARTLETT = {"LOS_Set_A": 4.9, "LOS_Set_B": 5.8, "NLOS_Set_A": 24.0, "NLOS_Set_B": 29.0, "NLOS_Set_C": 10.0}

@@ -1,19 +1,22 @@
 """From rays to received samples: links of a ray table, array gains of paths, multipath in the frequency domain."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from rfgen import arrays
+from rfgen.physics import arrays
+from rfgen.physics.types import Bools, Complexes, Floats
 
 RAYS = 20
 # Rays of a cluster that belong to its three sub-clusters, TR 38.901 V16.1 Table 7.5-5 (numbers from 0), with their
 # delays in units of 1.28 times the cluster delay spread.
 SUBCLUSTERS = ((0, 1, 2, 3, 4, 5, 6, 7, 18, 19), (8, 9, 10, 11, 16, 17), (12, 13, 14, 15))
-_SPLIT = np.zeros((RAYS, 3))
+_SUBCLUSTER_OF = np.zeros((RAYS, 3))
 for _s, _rays in enumerate(SUBCLUSTERS):
-    _SPLIT[list(_rays), _s] = 1.0
+    _SUBCLUSTER_OF[list(_rays), _s] = 1.0
 
 
 @dataclass(frozen=True)
@@ -25,22 +28,22 @@ class Links:
     """
 
     link_id: list[str]
-    los: np.ndarray
-    bearing_deg: np.ndarray
-    direct_zenith_deg: np.ndarray
-    k_linear: np.ndarray
-    cluster_spread_s: np.ndarray
-    delay_s: np.ndarray
-    power: np.ndarray
-    azimuth_deg: np.ndarray
-    zenith_deg: np.ndarray
+    los: Bools
+    bearing_deg: Floats
+    direct_zenith_deg: Floats
+    k_linear: Floats
+    cluster_spread_s: Floats
+    delay_s: Floats
+    power: Floats
+    azimuth_deg: Floats
+    zenith_deg: Floats
 
 
 def links_from_table(table: pa.Table) -> Links:
     """Links of a ray table's rows, in their order (columns: see `rfgen.channels.ray_table`)."""
     table = table.combine_chunks()
 
-    def padded(name: str, width: int = 1) -> np.ndarray:
+    def padded(name: str, width: int = 1) -> Floats:
         column = table.column(name).combine_chunks()
         offsets = column.offsets.to_numpy().astype(np.int64)
         lengths = np.diff(offsets)
@@ -50,8 +53,9 @@ def links_from_table(table: pa.Table) -> Links:
         out[mask] = column.flatten().to_numpy(zero_copy_only=False)
         return out.reshape(len(lengths), -1, width) if width > 1 else out
 
-    def column(name: str) -> np.ndarray:
-        return table.column(name).to_numpy()
+    def column(name: str) -> NDArray[Any]:
+        values: NDArray[Any] = table.column(name).to_numpy()
+        return values
 
     k_db = column("k_factor_db").astype(float)
     return Links(
@@ -68,7 +72,7 @@ def links_from_table(table: pa.Table) -> Links:
     )
 
 
-def path_gains(links: Links, positions: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def path_gains(links: Links, positions: Floats, rng: np.random.Generator) -> tuple[Complexes, Floats]:
     """Complex gains `[n, elements, P]` and delays [s] `[n, P]` of each link's paths at an array; unit power on average.
 
     Every ray gets a random initial phase; rays of equal delay are summed here, so that P = C + 5: the direct path,
@@ -80,7 +84,7 @@ def path_gains(links: Links, positions: np.ndarray, rng: np.random.Generator) ->
     steering = arrays.response(positions, links.azimuth_deg, links.zenith_deg)
     amplitude = np.sqrt(links.power / RAYS / (1 + links.k_linear)[:, None])
     rays = steering * (phase * amplitude[..., None])[..., None]
-    split = np.einsum("ncra,rs->nacs", rays[:, :2], _SPLIT).reshape(n, len(positions), -1)
+    split = np.einsum("ncra,rs->nacs", rays[:, :2], _SUBCLUSTER_OF).reshape(n, len(positions), -1)
     whole = rays[:, 2:].sum(axis=2).transpose(0, 2, 1)
     direct = arrays.response(positions, links.bearing_deg, links.direct_zenith_deg)
     direct = direct * (np.sqrt(links.k_linear / (1 + links.k_linear)) * np.exp(2j * np.pi * rng.random(n)))[:, None]
@@ -90,7 +94,7 @@ def path_gains(links: Links, positions: np.ndarray, rng: np.random.Generator) ->
     return np.concatenate([direct[..., None], split, whole], axis=2), delays
 
 
-def frequency_response(gains: np.ndarray, delays_s: np.ndarray, size: int, sample_rate_hz: float) -> np.ndarray:
+def frequency_response(gains: Complexes, delays_s: Floats, size: int, sample_rate_hz: float) -> Complexes:
     """Sum over paths of gain exp(-j 2 pi f delay) at the FFT frequencies, complex128 `[n, elements, size]`.
 
     `gains` is `[n, elements, P]`, `delays_s` `[n, P]`. The grid is split in rows and columns, whose phasors multiply.
@@ -106,7 +110,7 @@ def frequency_response(gains: np.ndarray, delays_s: np.ndarray, size: int, sampl
     return np.roll(grid, -(size // 2), axis=-1)
 
 
-def through(signal: np.ndarray, gains: np.ndarray, delays_s: np.ndarray, sample_rate_hz: float) -> np.ndarray:
-    """A signal `[n, samples]` through multipath, circularly, complex128 `[n, elements, samples]`."""
+def apply_channel(signal: Complexes, gains: Complexes, delays_s: Floats, sample_rate_hz: float) -> Complexes:
+    """The signal `[n, samples]` received over multipath (circular convolution), complex128 `[n, elements, samples]`."""
     response = frequency_response(gains, delays_s, signal.shape[-1], sample_rate_hz)
     return np.fft.ifft(np.fft.fft(signal)[:, None] * response)

@@ -6,6 +6,8 @@ Tables B.1.2-1 and B.1.2-2 (K of RMa-AV and UMa-AV) and clause B.1.3 (K = 15 dB,
 
 import numpy as np
 
+from rfgen.physics.types import Floats
+
 SCENARIOS = ("UMa", "RMa", "UMi", "InH")
 # Terminals above this height [m] follow the aerial laws of TR 36.777.
 AERIAL_FROM_M = {"UMa": 22.5, "RMa": 10.0, "UMi": 22.5}
@@ -13,7 +15,7 @@ AERIAL_FROM_M = {"UMa": 22.5, "RMa": 10.0, "UMi": 22.5}
 ALWAYS_LOS_M = {"UMa": 100.0, "RMa": 40.0, "UMi": np.inf}
 
 
-def los_probability(scenario: str, distance_2d_m: np.ndarray, height_m: np.ndarray | float) -> np.ndarray:
+def los_probability(scenario: str, distance_2d_m: Floats, height_m: Floats | float) -> Floats:
     """Probability of line of sight at 2-D distance [m] and terminal height [m], float64, broadcast.
 
     Terrestrial for terminals up to 13 m; aerial from the heights of TR 36.777 on. ValueError for heights between the
@@ -28,7 +30,7 @@ def los_probability(scenario: str, distance_2d_m: np.ndarray, height_m: np.ndarr
     return np.where(aerial, _aerial_los(scenario, d, np.where(aerial, h, 50.0)), _ground_los(scenario, d))
 
 
-def _ground_los(scenario: str, d: np.ndarray) -> np.ndarray:
+def _ground_los(scenario: str, d: Floats) -> Floats:
     safe = np.maximum(d, 1e-3)
     if scenario == "RMa":
         return np.where(d <= 10.0, 1.0, np.exp(-(d - 10.0) / 1000.0))
@@ -39,7 +41,7 @@ def _ground_los(scenario: str, d: np.ndarray) -> np.ndarray:
     return np.where(d <= 18.0, 1.0, 18.0 / safe + np.exp(-d / decay) * (1.0 - 18.0 / safe))
 
 
-def _aerial_los(scenario: str, d: np.ndarray, h: np.ndarray) -> np.ndarray:
+def _aerial_los(scenario: str, d: Floats, h: Floats) -> Floats:
     lg = np.log10(h)
     if scenario == "RMa":
         p1, d1 = np.maximum(15021.0 * lg - 16053.0, 1000.0), np.maximum(1350.8 * lg - 1602.0, 18.0)
@@ -52,7 +54,7 @@ def _aerial_los(scenario: str, d: np.ndarray, h: np.ndarray) -> np.ndarray:
     return np.where(h > ALWAYS_LOS_M.get(scenario, np.inf), 1.0, probability)
 
 
-def aerial_k_factor_db(scenario: str, height_m: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def aerial_k_factor_db(scenario: str, height_m: Floats) -> tuple[Floats, Floats]:
     """Mean and standard deviation [dB] of the Rician factor of an aerial terminal in sight, float64 like `height_m`."""
     h = np.asarray(height_m, float)
     if scenario == "RMa":

@@ -9,7 +9,41 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from common.streams import stream
-from rfgen.recipe import Drift, ReceiverPopulation, UnitPopulation
+from rfgen.physics.fields import Model, NonNegative, Range
+from rfgen.physics.types import Complexes
+
+
+class UnitPopulation(Model):
+    """Spread of the units of one model, standard deviations about the model's mean, and of their drift by session."""
+
+    cfo_ppm: NonNegative
+    gain_imbalance_db: NonNegative
+    phase_imbalance_deg: NonNegative
+    dc_offset: NonNegative
+    amplifier_saturation_db: Range
+    amplifier_smoothness: Range
+    am_pm_deg: Range
+    phase_noise_hz: Range
+    transient_depth: Range
+    transient_us: Range
+    transient_phase_deg: NonNegative
+
+
+class Drift(Model):
+    """How far a unit moves from session to session: a share of each population spread, and its own CFO in ppm."""
+
+    cfo_ppm: NonNegative
+    share: NonNegative
+
+
+class ReceiverPopulation(Model):
+    """Spread of the receiver chains, standard deviations."""
+
+    cfo_ppm: NonNegative
+    gain_imbalance_db: NonNegative
+    phase_imbalance_deg: NonNegative
+    dc_offset: NonNegative
+    ripple: NonNegative
 
 
 @dataclass(frozen=True)
@@ -45,7 +79,7 @@ class Receiver:
     ripple: tuple[complex, complex]
 
 
-def unit(seed: int, name: str, population: UnitPopulation) -> Transmitter:
+def transmitter(seed: int, name: str, population: UnitPopulation) -> Transmitter:
     """The unit called `name`; the same for one seed whatever the split."""
     rng = stream(seed, "unit", name)
     p = population
@@ -64,12 +98,12 @@ def unit(seed: int, name: str, population: UnitPopulation) -> Transmitter:
     )
 
 
-def drifted(tx: Transmitter, population: UnitPopulation, drift: Drift, rng: np.random.Generator) -> Transmitter:
+def apply_drift(tx: Transmitter, population: UnitPopulation, drift: Drift, rng: np.random.Generator) -> Transmitter:
     """The unit in another session: every parameter moved by `drift.share` of the population's spread."""
-    other = unit(int(rng.integers(2**62)), "drift", population)
-    middle = unit_mean(population)
+    other = transmitter(int(rng.integers(2**62)), "drift", population)
+    nominal = nominal_transmitter(population)
     moved = {
-        f.name: getattr(tx, f.name) + drift.share * (getattr(other, f.name) - getattr(middle, f.name))
+        f.name: getattr(tx, f.name) + drift.share * (getattr(other, f.name) - getattr(nominal, f.name))
         for f in fields(tx)
     }
     moved |= {"cfo_ppm": tx.cfo_ppm + drift.cfo_ppm * rng.standard_normal()}
@@ -77,11 +111,22 @@ def drifted(tx: Transmitter, population: UnitPopulation, drift: Drift, rng: np.r
     return replace(tx, **{k: max(v, 1e-3) if k in positive else v for k, v in moved.items()})
 
 
-def unit_mean(population: UnitPopulation) -> Transmitter:
+def nominal_transmitter(population: UnitPopulation) -> Transmitter:
     """The model's nominal unit, the middle of the population."""
     p = population
-    middles = (p.amplifier_saturation_db, p.amplifier_smoothness, p.am_pm_deg, p.phase_noise_hz, p.transient_depth)
-    return Transmitter(0.0, 0.0, 0.0, 0j, *[sum(limits) / 2 for limits in (*middles, p.transient_us)], 0.0)
+    return Transmitter(
+        cfo_ppm=0.0,
+        gain_db=0.0,
+        phase_deg=0.0,
+        dc=0j,
+        saturation_db=sum(p.amplifier_saturation_db) / 2,
+        smoothness=sum(p.amplifier_smoothness) / 2,
+        am_pm_deg=sum(p.am_pm_deg) / 2,
+        linewidth_hz=sum(p.phase_noise_hz) / 2,
+        transient_depth=sum(p.transient_depth) / 2,
+        transient_us=sum(p.transient_us) / 2,
+        transient_phase_deg=0.0,
+    )
 
 
 def receiver(seed: int, name: str, population: ReceiverPopulation) -> Receiver:
@@ -97,35 +142,38 @@ def receiver(seed: int, name: str, population: ReceiverPopulation) -> Receiver:
     )
 
 
-def imbalance(signal: np.ndarray, gain_db: float, phase_deg: float) -> np.ndarray:
+def iq_imbalance(signal: Complexes, gain_db: float, phase_deg: float) -> Complexes:
     """I/Q imbalance: mu x + nu conj(x) with mu, nu = (1 +- g e^{j phi}) / 2; image rejection |mu / nu|^2."""
     g = 10 ** (gain_db / 20) * np.exp(1j * np.radians(phase_deg))
-    return (1 + g) / 2 * signal + (1 - g) / 2 * np.conj(signal)
+    mixed: Complexes = (1 + g) / 2 * signal + (1 - g) / 2 * np.conj(signal)
+    return mixed
 
 
-def amplifier(signal: np.ndarray, saturation_db: float, smoothness: float, am_pm_deg: float) -> np.ndarray:
+def rapp_amplifier(signal: Complexes, saturation_db: float, smoothness: float, am_pm_deg: float) -> Complexes:
     """Rapp AM/AM with smoothness p and AM/PM that grows to `am_pm_deg` at saturation, for a signal of unit RMS."""
     level = np.abs(signal) / 10 ** (saturation_db / 20)
     gain = (1 + level ** (2 * smoothness)) ** (-1 / (2 * smoothness))
-    return signal * gain * np.exp(1j * np.radians(am_pm_deg) * level**2 / (1 + level**2))
+    amplified: Complexes = signal * gain * np.exp(1j * np.radians(am_pm_deg) * level**2 / (1 + level**2))
+    return amplified
 
 
 def transmit(
-    signal: np.ndarray, tx: Transmitter, carrier_hz: float, sample_rate_hz: float, rng: np.random.Generator
-) -> np.ndarray:
+    signal: Complexes, tx: Transmitter, carrier_hz: float, sample_rate_hz: float, rng: np.random.Generator
+) -> Complexes:
     """Frames `[n, samples]` of unit RMS, that start at sample 0, as the unit sends them; complex128."""
     n, samples = signal.shape
     time = np.arange(samples) / sample_rate_hz
     settle = np.exp(-time * 1e6 / tx.transient_us)
     envelope = (1 - tx.transient_depth * settle) * np.exp(1j * np.radians(tx.transient_phase_deg) * settle)
-    baseband = imbalance(signal, tx.gain_db, tx.phase_deg) + tx.dc
-    sent = amplifier(baseband, tx.saturation_db, tx.smoothness, tx.am_pm_deg) * envelope
+    baseband = iq_imbalance(signal, tx.gain_db, tx.phase_deg) + tx.dc
+    sent = rapp_amplifier(baseband, tx.saturation_db, tx.smoothness, tx.am_pm_deg) * envelope
     steps = np.sqrt(2 * np.pi * tx.linewidth_hz / sample_rate_hz) * rng.standard_normal((n, samples))
     turn = 2 * np.pi * tx.cfo_ppm * 1e-6 * carrier_hz * time
-    return sent * np.exp(1j * (turn + np.cumsum(steps, axis=1)))
+    turned: Complexes = sent * np.exp(1j * (turn + np.cumsum(steps, axis=1)))
+    return turned
 
 
-def receive(signal: np.ndarray, rx: Receiver, carrier_hz: float, sample_rate_hz: float) -> np.ndarray:
+def receive(signal: Complexes, rx: Receiver, carrier_hz: float, sample_rate_hz: float) -> Complexes:
     """Samples `[n, samples]` (noise included) through a receiver chain; complex128."""
     time = np.arange(signal.shape[-1]) / sample_rate_hz
     mixed = signal * np.exp(-2j * np.pi * rx.cfo_ppm * 1e-6 * carrier_hz * time)
@@ -133,4 +181,5 @@ def receive(signal: np.ndarray, rx: Receiver, carrier_hz: float, sample_rate_hz:
     for delay, tap in enumerate(rx.ripple, start=1):
         rippled[..., delay:] += tap * mixed[..., :-delay]
     scale = np.sqrt(np.mean(np.abs(rippled) ** 2, axis=-1, keepdims=True))
-    return imbalance(rippled, rx.gain_db, rx.phase_deg) + rx.dc * scale
+    received: Complexes = iq_imbalance(rippled, rx.gain_db, rx.phase_deg) + rx.dc * scale
+    return received
