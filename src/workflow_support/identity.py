@@ -78,6 +78,10 @@ def closure(modules: Iterable[str]) -> list[str]:
         direct = graph.find_modules_directly_imported_by(module)
         lazy = imported(_source(module).read_bytes()) if "emma" in direct else []
         waiting += [*parents, *direct, *(name for name in lazy if name in graph.modules)]
+        # A package that looks for its modules imports them all, though no statement names them.
+        children = [name for name in graph.modules if name.rpartition(".")[0] == module]
+        if children and b"iter_modules(__path__)" in _source(module).read_bytes():
+            waiting += children
     return sorted(found)
 
 

@@ -27,6 +27,11 @@ def test_a_closure_is_what_can_be_reached():
     assert closure(["nothing.of.this"]) == []
 
 
+def test_modules_that_a_package_looks_for_are_reached():
+    assert {"rfgen.scenes.drone", "rfgen.scenes.modulation"} <= set(closure(["rfgen.recipe"]))
+    assert not {"rfgen.captures.twins", "rfgen.channels"} & set(closure(["rfgen.recipe"]))
+
+
 def test_a_metric_changes_scoring_and_no_fit(monkeypatch):
     before = {name: code_digest(ROOT / f"scripts/{name}.py") for name in ("fit_fold", "score_task", "make_splits")}
     plain = provenance._module_digest
