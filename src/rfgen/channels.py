@@ -75,8 +75,8 @@ def ray_table(recipe: Recipe, split: Split, environment: str, band: str, seed: S
     `cluster_delay_spread_s`, and per cluster, the strongest first: `path_delay_s`, `path_power` (sums to 1 without
     the direct path, which K adds), and twenty rays a cluster in `ray_azimuth_deg` and `ray_zenith_deg`.
 
-    Clusters and rays: TR 38.901 7.5 steps 1 to 9 by Sionna. Line of sight: `rfgen.laws`. High emitters take K by
-    TR 36.777 and echoes of the ground rays. ValueError for an environment or band that the split does not have.
+    Clusters and rays: TR 38.901 7.5 steps 1 to 9 by Sionna. Line of sight: `rfgen.physics.laws`. High emitters take K
+    by TR 36.777 and echoes of the ground rays. ValueError for an environment or band that the split does not have.
     """
     if (environment, band) not in links(recipe, split):
         raise ValueError(f"{split}: no links of environment {environment!r} and band {band!r} in this recipe")

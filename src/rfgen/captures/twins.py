@@ -60,7 +60,7 @@ class _LinkTwin(_Twin):
 
 
 class Arc(Model):
-    """Elements, or places of one moving antenna, on an arc (`rfgen.arrays.arc`), in wavelengths of the carrier."""
+    """Elements, or places of one moving antenna, on an arc (`rfgen.physics.arrays.arc`), in carrier wavelengths."""
 
     elements: Count
     spacing_wavelengths: Positive
@@ -68,7 +68,7 @@ class Arc(Model):
 
 
 class Sounding(_LinkTwin):
-    """Channel state information of a moving antenna: sounded `carriers` at `spacing_hz`, one packet a place.
+    """Channel state information of a moving antenna: sounded `carriers` at `spacing_hz`, one packet per place.
 
     A packet has a timing of its own in `timing_s`. With `reciprocal` the channel is the product of both directions,
     in which the oscillators' phases cancel, and the linear phase over carriers is taken out of each packet; the scene

@@ -112,6 +112,8 @@ def test_values_and_limits_of_every_task(tiny) -> None:
     assert limits["E-ID-AMC"] == (-10.0, 20.0)
     assert limits["E-ID-DRONE"] == (-8.0, 15.0)
     assert tiny.values_of("E-ID-AMC")["snr_regime"] == ("low", "mid", "high")
+    gap = tiny.tasks["E-ID-AMC"].model_copy(update={"regimes_db": {"low": (-10.0, 0.0), "high": (10.0, 20.0)}})
+    assert gap.values_of(tiny)["snr_regime"] == ("low", "high")
     assert tiny.values_of("E-LOC-AOA") == {
         "environment": ("E_URBAN", "E_RURAL"),
         "device": (),
