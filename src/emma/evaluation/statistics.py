@@ -3,10 +3,12 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from common.arrays import as_numpy
 from common.streams import DrawSeed as Seed
 from common.streams import random_generator
 
@@ -14,7 +16,9 @@ if TYPE_CHECKING:
     from emma.metrics.base import Metric
 
 
-def bootstrap_weights(n: int, *, n_resamples: int, seed: Seed, groups: Any = None, strata: Any = None) -> np.ndarray:
+def bootstrap_weights(
+    n: int, *, n_resamples: int, seed: Seed, groups: Any = None, strata: Any = None
+) -> NDArray[np.unsignedinteger[Any]]:
     """Return how often each of n samples stands in each resample drawn with replacement.
 
     Args:
@@ -42,7 +46,8 @@ def bootstrap_weights(n: int, *, n_resamples: int, seed: Seed, groups: Any = Non
         if (stratum[unit] != of_sample).any():
             raise ValueError("strata: a group lies in two strata")
     rng = random_generator(seed)
-    times = np.zeros((n_resamples, n_units), np.uint16 if n_units <= np.iinfo(np.uint16).max else np.uint32)
+    counter = np.uint16 if n_units <= np.iinfo(np.uint16).max else np.uint32
+    times: NDArray[np.unsignedinteger[Any]] = np.zeros((n_resamples, n_units), counter)
     for code in range(int(stratum.max()) + 1 if n_units else 0):
         members = np.flatnonzero(stratum == code)
         size = len(members)
@@ -55,7 +60,7 @@ def bootstrap_weights(n: int, *, n_resamples: int, seed: Seed, groups: Any = Non
                 drawn += np.arange(stop - start)[:, None] * size
                 counted = np.bincount(drawn.ravel(), minlength=drawn.size).reshape(-1, size)
             else:
-                counted = [np.bincount(row, minlength=size) for row in drawn]
+                counted = np.array([np.bincount(row, minlength=size) for row in drawn])
             if size == n_units:
                 times[start:stop] = counted
             else:
@@ -92,8 +97,8 @@ def bootstrap_interval(
 
     Reference: Efron and Tibshirani, "An Introduction to the Bootstrap", Chapman and Hall 1993, chapter 13.
     """
-    weights = bootstrap_weights(len(target), n_resamples=n_resamples, seed=seed, groups=groups)
-    return _percentiles(metric.resampled(preds, target, weights), level)
+    weights = bootstrap_weights(metric.n_samples(target), n_resamples=n_resamples, seed=seed, groups=groups)
+    return _interval_of(metric.resampled(preds, target, weights), level)
 
 
 @dataclass(frozen=True)
@@ -165,14 +170,14 @@ def paired_bootstrap_difference(
     else:
         parts = [np.arange(n)]
 
-    def mean(score: Any, preds: Any, *columns: np.ndarray) -> Any:
+    def mean(score: Any, preds: Any, *columns: NDArray[np.unsignedinteger[Any]]) -> Any:
         return sum(
             score(_take(preds, part), _take(target, part), *(c[:, part] for c in columns)) for part in parts
         ) / len(parts)
 
     difference = mean(metric, preds_a) - mean(metric, preds_b)
     resampled = mean(metric.resampled, preds_a, weights) - mean(metric.resampled, preds_b, weights)
-    interval = _percentiles(resampled, level)
+    interval = _interval_of(resampled, level)
     defined = resampled[~np.isnan(resampled)]
     gain = defined if metric.direction == "higher" else -defined
     p_better, p_worse = ((1 + int(count)) / (1 + defined.size) for count in ((gain <= 0).sum(), (gain >= 0).sum()))
@@ -215,30 +220,60 @@ def holm(p_values: Sequence[float]) -> list[float]:
     order = np.argsort(p, kind="stable")
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)), 1.0)
-    return adjusted.tolist()
+    return [float(value) for value in adjusted]
 
 
-def _percentiles(values: np.ndarray, level: float) -> tuple[float, float]:
-    """Return the central interval of the defined values."""
+def percentile_interval(values: Any, level: float) -> tuple[float, float] | None:
+    """Return the central percentile interval of bootstrap replicates, over those that are defined.
+
+    Args:
+        values: replicates ``[R]``, NaN where a resample does not define the statistic.
+        level: coverage, in (0, 1).
+
+    Returns:
+        lower and upper bound; None where fewer than half of the replicates are defined. Infinite replicates count: a
+        bound among them is a value that occurred, where finite ones are interpolated linearly.
+
+    Raises:
+        ValueError: a level outside (0, 1).
+
+    Reference: Efron and Tibshirani, "An Introduction to the Bootstrap", Chapman and Hall 1993, chapter 13.
+
+    Example:
+        >>> percentile_interval([0.0, 1.0, 2.0, 3.0, 4.0, float("nan")], 0.5)
+        (1.0, 3.0)
+        >>> percentile_interval([0.5, float("nan"), float("nan")], 0.95)
+    """
     if not 0 < level < 1:
         raise ValueError(f"level: expected a number in (0, 1), not {level}")
-    defined = values[~np.isnan(values)]
-    if 2 * defined.size < values.size or defined.size == 0:
-        raise ValueError(f"bootstrap: only {defined.size} of {values.size} resamples define the metric")
+    replicates = as_numpy(values).astype(np.float64, copy=False)
+    defined = replicates[~np.isnan(replicates)]
+    if 2 * defined.size < replicates.size or defined.size == 0:
+        return None
+    tail = 50.0 * (1.0 - level)
     # Between two infinities there is nothing to interpolate: take a value that occurred.
-    method = "linear" if np.isfinite(defined).all() else "inverted_cdf"
-    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2], method=method)
-    return float(low), float(high)
+    method: Literal["linear", "inverted_cdf"] = "linear" if np.isfinite(defined).all() else "inverted_cdf"
+    low, high = np.percentile(defined, [tail, 100.0 - tail], method=method).tolist()
+    return low, high
 
 
-def _codes(values: Any, n: int, what: str) -> np.ndarray:
+def _interval_of(replicates: NDArray[np.float64], level: float) -> tuple[float, float]:
+    """Return the percentile interval, or raise a ValueError where too few replicates are defined."""
+    interval = percentile_interval(replicates, level)
+    if interval is None:
+        n_defined = np.count_nonzero(~np.isnan(replicates))
+        raise ValueError(f"bootstrap: only {n_defined} of {replicates.size} resamples define the metric")
+    return interval
+
+
+def _codes(values: Any, n: int, what: str) -> NDArray[np.int64]:
     """Return labels ``[n]`` as whole numbers from zero up, in their sorted order."""
-    array = np.asarray(values)
+    array = as_numpy(values)
     if array.shape != (n,):
         raise ValueError(f"{what}: expected {n} labels, not shape {array.shape}")
     return np.unique(array, return_inverse=True)[1].reshape(n)
 
 
-def _take(samples: Any, picked: np.ndarray) -> Any:
+def _take(samples: Any, picked: NDArray[np.int64]) -> Any:
     """Return the picked samples of an array or of a list."""
-    return [samples[i] for i in picked] if isinstance(samples, list | tuple) else np.asarray(samples)[picked]
+    return [samples[i] for i in picked] if isinstance(samples, list | tuple) else as_numpy(samples)[picked]

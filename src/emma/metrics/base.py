@@ -3,13 +3,53 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
+
+from common.arrays import as_numpy
+from emma.metrics.registry import register
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+#: How often each of N samples stands in each of R resamples: whole numbers ``[R, N]``.
+Weights = NDArray[np.integer[Any]]
+
+
+#: How far a metric's value and its kernel's may lie apart.
+MAX_MISMATCH = 1e-9
 
 
 class UndefinedMetricError(ValueError):
     """The inputs are well formed but do not define the metric; the message says why."""
+
+
+class MetricMismatchError(RuntimeError):
+    """A metric's value and that of the kernel that resamples it differ: one of the two is wrong."""
+
+
+class Takes(StrEnum):
+    """What metrics take; the kinds of label name what they give by the same words."""
+
+    ANGLES = "angles"
+    """degrees ``[N]`` against degrees ``[N]``"""
+    DECISIONS = "decisions"
+    """class scores ``[N, C]`` or labels ``[N]`` against labels ``[N]``"""
+    POSITIVE_SCORE = "positive_score"
+    """scores ``[N]`` that rank the positive class against ``{0, 1}`` ``[N]``"""
+    VERIFICATION = "verification"
+    """scores ``[N]`` of genuine (1) and impostor (0) pairs against ``{0, 1}`` ``[N]``"""
+    COMPLEX_TENSOR = "complex_tensor"
+    """complex ``[N, ...]`` against the same shape"""
+    WAVEFORM = "waveform"
+    """real or complex ``[N, T]`` or ``[N, sources, T]`` against the same shape"""
+    CAPTION = "caption"
+    """N strings against N lists of references"""
+    ANSWER = "answer"
+    """N strings against N lists of accepted answers"""
 
 
 @dataclass(frozen=True)
@@ -18,8 +58,8 @@ class MetricDetails:
 
     Attributes:
         value: the metric, as ``metric(preds, target)`` returns it.
-        n_scored: number of samples that entered the value.
-        left_out_samples: indices of the samples left out because their reference is silent or zero.
+        n_scored: number of samples that entered the value; of sources where a sample has several.
+        left_out_samples: indices of the samples left out because their reference is silent or zero, once per source.
         left_out_classes: classes left out of a mean over classes because they lack positives or negatives.
     """
 
@@ -32,17 +72,26 @@ class MetricDetails:
 class Metric(ABC):
     """A number for N predictions against N targets, computed in float64.
 
+    Inputs are numpy arrays, torch tensors of any precision and device, or lists. A subclass in a module of
+    ``emma.metrics`` that has a ``name`` of its own stands in ``emma.metrics.METRICS``.
+
     Attributes:
         name: the metric's name in ``emma.metrics.METRICS``.
         direction: ``"higher"`` where higher is better, ``"lower"`` where lower is.
         takes: the forms of input that the metric can measure.
         unit: ``"1"`` for a dimensionless value, else the unit's name.
+        release_keys: parameters of the metric that a release pins, see ``emma.metrics.make_metric``.
     """
 
     name: ClassVar[str]
     direction: ClassVar[Literal["higher", "lower"]]
-    takes: ClassVar[frozenset[str]]
+    takes: ClassVar[frozenset[Takes]]
     unit: ClassVar[str] = "1"
+    release_keys: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        register(cls)
 
     @abstractmethod
     def __call__(self, preds: Any, target: Any) -> float:
@@ -55,9 +104,39 @@ class Metric(ABC):
 
     def details(self, preds: Any, target: Any) -> MetricDetails:
         """Return the value with the samples and classes that it leaves out; raises what the call raises."""
-        return MetricDetails(self(preds, target), len(target))
+        return MetricDetails(self(preds, target), self.n_samples(target))
 
-    def resampled(self, preds: Any, target: Any, weights: np.ndarray) -> np.ndarray:
+    def n_samples(self, target: Any) -> int:
+        """Return the number of samples N that ``target`` holds."""
+        return len(target)
+
+    def kernel(self, preds: Any, target: Any) -> float:
+        """Return the value on the sample itself of the kernel that resamples the metric, NaN where undefined.
+
+        Raises:
+            ValueError: the inputs are wrong.
+        """
+        once = np.ones((1, self.n_samples(target)), np.uint16)
+        return float(self.resampled(preds, target, once)[0])
+
+    def checked(self, preds: Any, target: Any) -> float:
+        """Return ``metric(preds, target)`` after comparing it with ``kernel``.
+
+        Raises:
+            MetricMismatchError: the two differ by more than 1e-9, relative where the value exceeds 1.
+            UndefinedMetricError: the inputs do not define the value.
+            ValueError: the inputs are wrong.
+        """
+        value, kernel = self(preds, target), self.kernel(preds, target)
+        # Equal infinities differ by NaN, as anything does from a kernel without a value.
+        if value != kernel and not abs(value - kernel) <= MAX_MISMATCH * max(1.0, abs(value)):
+            raise MetricMismatchError(
+                f"{self.name}: {value!r}, but {kernel!r} by the kernel that resamples it; "
+                f"expected a difference of at most {MAX_MISMATCH:g}"
+            )
+        return value
+
+    def resampled(self, preds: Any, target: Any, weights: Any) -> Floats:
         """Return the metric on each of R resamples of the N samples.
 
         Args:
@@ -71,7 +150,7 @@ class Metric(ABC):
         Raises:
             ValueError: the inputs or the weights are wrong.
         """
-        weights = check_weights(weights, len(target))
+        weights = check_weights(weights, self.n_samples(target))
         values = np.full(len(weights), np.nan)
         for row, times in enumerate(weights):
             picked = np.repeat(np.arange(len(times)), times)
@@ -87,7 +166,7 @@ class Metric(ABC):
 
 
 class SampleMean(Metric):
-    """A metric that is the mean of one score per sample."""
+    """A metric that is the mean of one score per sample, or of one per source of each sample."""
 
     #: why no sample can be scored although there are samples
     nothing_scored = "every sample is left out"
@@ -95,11 +174,11 @@ class SampleMean(Metric):
     sample_undefined = "the score of a sample is undefined"
 
     @abstractmethod
-    def sample_scores(self, preds: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return scores float64 ``[N]``, NaN where undefined, and a mask ``[N]`` of the samples that count."""
+    def sample_scores(self, preds: Any, target: Any) -> tuple[Floats, Mask]:
+        """Return scores float64 ``[N]`` or ``[N, sources]``, NaN where undefined, and a mask of those that count."""
 
     def __call__(self, preds: Any, target: Any) -> float:
-        """Return the mean over the samples that count."""
+        """Return the mean over the scores that count."""
         return self.details(preds, target).value
 
     def details(self, preds: Any, target: Any) -> MetricDetails:
@@ -108,20 +187,21 @@ class SampleMean(Metric):
         require_samples(self.name, len(scores))
         if not counts.any():
             raise UndefinedMetricError(f"{self.name} is undefined: {self.nothing_scored}")
-        undefined = np.flatnonzero(counts & np.isnan(scores))
+        undefined = np.unique(np.nonzero(counts & np.isnan(scores))[0])
         if undefined.size:
             raise UndefinedMetricError(f"{self.name} is undefined: {self.sample_undefined} ({listed(undefined)})")
-        left_out = tuple(np.flatnonzero(~counts).tolist())
+        left_out = tuple(np.nonzero(~counts)[0].tolist())
         return MetricDetails(float(scores[counts].mean()), int(counts.sum()), left_out)
 
-    def resampled(self, preds: Any, target: Any, weights: np.ndarray) -> np.ndarray:
+    def resampled(self, preds: Any, target: Any, weights: Any) -> Floats:
         """Return weighted means of the scores, which do not change with the resample."""
         scores, counts = self.sample_scores(preds, target)
         weights = check_weights(weights, len(scores))
+        sources = tuple(range(1, scores.ndim))
         undefined = counts & np.isnan(scores)
-        sums = weighted_sums(weights, np.where(counts & ~undefined, scores, 0.0))
-        sums[weights[:, undefined].any(axis=1)] = np.nan
-        return ratio(sums, weighted_sums(weights, counts))
+        sums = weighted_sums(weights, np.where(counts & ~undefined, scores, 0.0).sum(axis=sources))
+        sums[weights[:, undefined.any(axis=sources)].any(axis=1)] = np.nan
+        return ratio(sums, weighted_sums(weights, counts.sum(axis=sources)))
 
 
 def require_samples(name: str, n: int) -> None:
@@ -130,12 +210,12 @@ def require_samples(name: str, n: int) -> None:
         raise UndefinedMetricError(f"{name} is undefined: no samples")
 
 
-def numeric(values: Any, what: str, *, allow_complex: bool = False) -> np.ndarray:
+def numeric(values: Any, what: str, *, allow_complex: bool = False) -> NDArray[Any]:
     """Return ``values`` as a numeric array of its own precision, or raise a ValueError that says what is wrong."""
     if np.ma.isMaskedArray(values):
         raise ValueError(f"{what}: a masked array has samples without a value; pass only the samples to score")
     try:
-        array = np.asarray(values)
+        array = as_numpy(values)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{what}: expected an array of numbers, {error}") from error
     if array.dtype.kind not in ("biufc" if allow_complex else "biuf"):
@@ -145,7 +225,7 @@ def numeric(values: Any, what: str, *, allow_complex: bool = False) -> np.ndarra
     return array.astype(np.uint8) if array.dtype.kind == "b" else array
 
 
-def labels(values: Any, what: str, n_classes: int | None = None) -> np.ndarray:
+def labels(values: Any, what: str, n_classes: int | None = None) -> Labels:
     """Return class labels ``[N]`` as int64, each in ``[0, n_classes)``."""
     array = numeric(values, what)
     if array.ndim != 1:
@@ -168,41 +248,44 @@ def same_length(preds: Any, target: Any) -> None:
         raise ValueError(f"preds holds {len(preds)} samples, target {len(target)}")
 
 
-def check_weights(weights: Any, n: int) -> np.ndarray:
+def check_weights(weights: Any, n: int) -> Weights:
     """Return multiplicities ``[R, N]`` after checking that they are whole numbers from zero up."""
-    weights = np.asarray(weights)
-    if weights.ndim != 2 or weights.shape[1] != n:
-        raise ValueError(f"weights: expected [R, {n}], not shape {weights.shape}")
-    if weights.dtype.kind not in "ui" or (weights.dtype.kind == "i" and weights.size and weights.min() < 0):
+    checked: NDArray[Any] = as_numpy(weights)
+    if checked.ndim != 2 or checked.shape[1] != n:
+        raise ValueError(f"weights: expected [R, {n}], not shape {checked.shape}")
+    if checked.dtype.kind not in "ui" or (checked.dtype.kind == "i" and checked.size and checked.min() < 0):
         raise ValueError("weights: expected whole numbers from zero up")
-    return weights
+    return checked
 
 
-def weighted_sums(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
+def weighted_sums(weights: Weights, values: NDArray[Any]) -> Floats:
     """Return float64 sums over samples: weights ``[R, N]`` by values ``[N]`` give ``[R]``."""
     # einsum without BLAS: the same bytes on any number of threads, and no float copy of all the weights.
-    return np.einsum("rn,n->r", weights, values.astype(np.float64, copy=False), dtype=np.float64)
+    sums: Floats = np.einsum("rn,n->r", weights, values.astype(np.float64, copy=False), dtype=np.float64)
+    return sums
 
 
-def ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+def ratio(numerator: NDArray[Any], denominator: NDArray[Any]) -> Floats:
     """Return the quotients, NaN where the denominator is zero."""
-    return np.divide(numerator, denominator, out=np.full(np.shape(numerator), np.nan), where=denominator != 0)
+    quotients = np.full(np.shape(numerator), np.nan)
+    np.divide(numerator, denominator, out=quotients, where=denominator != 0)
+    return quotients
 
 
-def row_blocks(weights: np.ndarray, cells: int = 2**21) -> list[np.ndarray]:
+def row_blocks(weights: Weights, cells: int = 2**21) -> list[Weights]:
     """Cut ``[R, N]`` into blocks of rows of about ``cells`` entries, so that memory does not grow with R."""
     rows = max(1, cells // max(1, weights.shape[1]))
     return [weights[start : start + rows] for start in range(0, len(weights), rows)]
 
 
-def take(samples: Any, picked: np.ndarray) -> Any:
+def take(samples: Any, picked: NDArray[np.int64]) -> Any:
     """Return the picked samples of an array or of a sequence such as a list of strings."""
     if isinstance(samples, Sequence):
         return [samples[i] for i in picked]
-    return np.asarray(samples)[picked]
+    return as_numpy(samples)[picked]
 
 
-def listed(indices: np.ndarray, limit: int = 5) -> str:
+def listed(indices: NDArray[np.int64], limit: int = 5) -> str:
     """Name the first few samples."""
     names = ", ".join(str(i) for i in indices[:limit].tolist())
     return f"sample {names}" + (f" and {len(indices) - limit} more" if len(indices) > limit else "")

@@ -6,17 +6,22 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from emma.metrics.base import (
+    Floats,
     Metric,
+    Takes,
     UndefinedMetricError,
+    Weights,
     check_weights,
     ratio,
     require_samples,
     row_blocks,
     weighted_sums,
 )
-from emma.metrics.text import string_samples, tokenize
+from emma.metrics.text import string_samples
+from emma.metrics.tokenizers import DEFAULT_TOKENIZER, Tokenizer, tokenizer_of
 
 
 class Bleu(Metric):
@@ -24,8 +29,10 @@ class Bleu(Metric):
 
     ``preds``: N strings. ``target``: N lists of one or more references. Geometric mean of the clipped 1- to 4-gram
     precisions over the corpus, times the brevity penalty against the reference nearest in length (the shorter of two
-    equally near). Tokens as ``emma.metrics.text.tokenize`` makes them. A corpus without a common 4-gram gives 0 by
-    definition, so texts under four tokens do.
+    equally near). Tokens as the tokenizer named makes them (``emma.metrics.tokenizers``). A corpus without a common
+    4-gram gives 0 by definition, so texts under four tokens do.
+
+    The value is torchmetrics' (``BLEUScore``), counting in float64 (in float32 it is exact only up to 2**24 n-grams).
 
     Raises:
         UndefinedMetricError: no samples.
@@ -41,7 +48,11 @@ class Bleu(Metric):
 
     name = "Bleu"
     direction = "higher"
-    takes = frozenset({"caption"})
+    takes = frozenset({Takes.CAPTION})
+    release_keys = ("tokenizer",)
+
+    def __init__(self, tokenizer: str = DEFAULT_TOKENIZER) -> None:
+        self.tokenizer, self._tokenize = tokenizer, tokenizer_of(tokenizer)
 
     def __call__(self, preds: Any, target: Any) -> float:
         """Return the corpus score."""
@@ -50,12 +61,12 @@ class Bleu(Metric):
         import torch
         from torchmetrics.text import BLEUScore
 
-        # The library counts in float32, exact only up to 2**24 n-grams; its own split knows spaces alone.
+        # The library's own split knows spaces alone.
         bleu = BLEUScore(n_gram=4).set_dtype(torch.float64)
         bleu.update([" ".join(c) for c in candidates], [[" ".join(r) for r in refs] for refs in references])
         return float(bleu.compute())
 
-    def resampled(self, preds: Any, target: Any, weights: np.ndarray) -> np.ndarray:
+    def resampled(self, preds: Any, target: Any, weights: Any) -> Floats:
         """Return scores from weighted sums of each sentence's n-gram counts and lengths."""
         candidates, references = self._tokens(preds, target)
         weights = check_weights(weights, len(candidates))
@@ -69,17 +80,17 @@ class Bleu(Metric):
         values = np.where(some, penalty * np.exp(np.log(precisions).mean(axis=1)), 0.0)
         return np.where(weights.any(axis=1), values, np.nan)
 
-    @staticmethod
-    def _tokens(preds: Any, target: Any) -> tuple[list[list[str]], list[list[list[str]]]]:
+    def _tokens(self, preds: Any, target: Any) -> tuple[list[list[str]], list[list[list[str]]]]:
         texts, references = string_samples(preds, target)
         # Of two references equally near in length the library takes the first given: put the shorter one first.
-        return [tokenize(t) for t in texts], [sorted(map(tokenize, refs), key=len) for refs in references]
+        split = self._tokenize
+        return [split(t) for t in texts], [sorted(map(split, refs), key=len) for refs in references]
 
 
 def _bleu_counts(candidate: list[str], references: list[list[str]]) -> list[int]:
     """Return clipped and possible counts for n = 1..4, the candidate's length and that of the nearest reference."""
     counts = _ngrams(candidate)
-    most: Counter = Counter()
+    most: Counter[tuple[str, ...]] = Counter()
     for reference in references:
         most |= _ngrams(reference)
     matched, possible = [0] * 4, [max(0, len(candidate) - n) for n in range(4)]
@@ -96,7 +107,8 @@ class CIDER(Metric):
     clipped to the reference's counts, times a Gaussian of the difference in length (sigma 6), averaged over n = 1..4
     and over the references, times 10. Document frequencies come from the N reference sets given: score one fold at a
     time. An n-gram that stands in every reference set weighs nothing. A resample has its own document frequencies.
-    Tokens as ``emma.metrics.text.tokenize`` makes them.
+    Tokens as the tokenizer named makes them (``emma.metrics.tokenizers``). No library form that this package may ship:
+    numpy and scipy, after the recipe of the COCO caption evaluation.
 
     Raises:
         UndefinedMetricError: no samples, or one only (its document frequency says nothing).
@@ -110,10 +122,13 @@ class CIDER(Metric):
         5.625
     """
 
-    # No library that this package may ship has it; the recipe is that of the COCO caption evaluation.
     name = "CIDER"
     direction = "higher"
-    takes = frozenset({"caption"})
+    takes = frozenset({Takes.CAPTION})
+    release_keys = ("tokenizer",)
+
+    def __init__(self, tokenizer: str = DEFAULT_TOKENIZER) -> None:
+        self.tokenizer, self._tokenize = tokenizer, tokenizer_of(tokenizer)
 
     def __call__(self, preds: Any, target: Any) -> float:
         """Return the mean over the samples."""
@@ -121,15 +136,15 @@ class CIDER(Metric):
         require_samples(self.name, len(texts))
         if len(texts) == 1:
             raise UndefinedMetricError("CIDER is undefined: the document frequency of one document says nothing")
-        return float(_Consensus(texts, references).scores(np.ones((1, len(texts)), np.int64))[0])
+        return float(_Consensus(texts, references, self._tokenize).scores(np.ones((1, len(texts)), np.int64))[0])
 
-    def resampled(self, preds: Any, target: Any, weights: np.ndarray) -> np.ndarray:
+    def resampled(self, preds: Any, target: Any, weights: Any) -> Floats:
         """Return means from sparse products of n-gram counts with each resample's squared idf."""
         texts, references = string_samples(preds, target)
         weights = check_weights(weights, len(texts))
         if len(texts) == 0:
             return np.full(len(weights), np.nan)
-        consensus = _Consensus(texts, references)
+        consensus = _Consensus(texts, references, self._tokenize)
         values = [consensus.scores(block) for block in row_blocks(weights, 2**17)]
         return np.concatenate(values) if values else np.empty(0)
 
@@ -137,14 +152,14 @@ class CIDER(Metric):
 class _Consensus:
     """The n-gram counts of captions and references, ready to be weighted by any document frequencies."""
 
-    def __init__(self, texts: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+    def __init__(self, texts: Sequence[str], references: Sequence[Sequence[str]], tokenize: Tokenizer) -> None:
         from scipy import sparse
 
         n, lists = len(texts), [len(refs) for refs in references]
         self.owner = np.repeat(np.arange(n), lists)
         sentences = [tokenize(text) for text in (*texts, *(text for refs in references for text in refs))]
         counts = [_ngrams(tokens) for tokens in sentences]
-        ids: dict[tuple, int] = {}
+        ids: dict[tuple[str, ...], int] = {}
         grams = np.array([ids.setdefault(gram, len(ids)) for count in counts for gram in count], np.int64)
         times = np.array([value for count in counts for value in count.values()], np.float64)
         sentence = np.repeat(np.arange(len(counts)), [len(count) for count in counts])
@@ -161,7 +176,7 @@ class _Consensus:
         column = np.array([columns.setdefault(documents, len(columns)) for documents in sets], np.int64)
         first = np.isin(held, np.unique(column, return_index=True)[1])
 
-        def matrix(values: np.ndarray, rows: np.ndarray, cols: np.ndarray, n_rows: int) -> Any:
+        def matrix(values: Floats, rows: NDArray[np.int64], cols: NDArray[np.int64], n_rows: int) -> Any:
             return sparse.csr_array((values, (rows, cols)), shape=(n_rows, len(columns)))
 
         self.holds = matrix(np.ones(first.sum()), holder[first], column[held[first]], n).T.tocsr()
@@ -185,7 +200,7 @@ class _Consensus:
         # Ten times the mean over four orders and over the sample's references.
         self.factor = 10.0 / 4 * np.exp(-np.square(apart) / (2 * 6.0**2)) / np.repeat(lists, lists)
 
-    def scores(self, weights: np.ndarray) -> np.ndarray:
+    def scores(self, weights: Weights) -> Floats:
         """Return the mean score of each resample ``[R]``, NaN for fewer than two documents."""
         n = weights.sum(axis=1, dtype=np.int64)
         frequency = np.rint(self.holds @ weights.T.astype(np.float64)).astype(np.int64)
@@ -200,6 +215,6 @@ class _Consensus:
         return np.where(n > 1, total / np.maximum(n, 1), np.nan)
 
 
-def _ngrams(tokens: list[str]) -> Counter:
+def _ngrams(tokens: list[str]) -> Counter[tuple[str, ...]]:
     """Return how often each n-gram of one to four tokens occurs."""
     return Counter(tuple(tokens[i : i + n]) for n in range(1, 5) for i in range(len(tokens) - n + 1))

@@ -1,12 +1,20 @@
 """Accuracies of class decisions, with ties between class scores counted as the chance of picking right."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from emma.metrics import library
 from emma.metrics.base import (
+    Floats,
+    Labels,
+    Mask,
     Metric,
+    MetricDetails,
     SampleMean,
+    Takes,
     UndefinedMetricError,
     check_weights,
     labels,
@@ -18,8 +26,30 @@ from emma.metrics.base import (
 )
 
 
-def chance_right(preds: Any, target: Any, k: int = 1, *, allow_labels: bool = True) -> tuple[np.ndarray, np.ndarray]:
-    """Return the chance ``[N]`` that the true class is among the first k, and the true labels ``[N]``.
+@dataclass(frozen=True)
+class Decisions:
+    """What N predictions say of N classes.
+
+    Attributes:
+        preds: class scores ``[N, C]`` or labels int64 ``[N]``.
+        truth: the true labels ``[N]``.
+        chance: chance ``[N]`` that the true class is among the first k.
+        tied: mask ``[N]`` of the samples whose true class shares its score with another.
+    """
+
+    preds: NDArray[Any]
+    truth: Labels
+    chance: Floats
+    tied: Mask
+
+    def right(self, k: int, among: Mask | None = None) -> float:
+        """Return how many samples are right: the library's count, and for the tied their chances."""
+        tied, untied = (self.tied, ~self.tied) if among is None else (self.tied & among, ~self.tied & among)
+        return library.n_right(self.preds[untied], self.truth[untied], k) + float(self.chance[tied].sum())
+
+
+def decide(preds: Any, target: Any, k: int = 1, *, allow_labels: bool = True) -> Decisions:
+    """Return what class scores or labels decide, after checking both.
 
     Tied classes are put in random order, so a class with ``above`` higher and ``tied`` equal scores (its own
     among them) is in the first k with probability ``(k - above) / tied``, cut to [0, 1].
@@ -28,7 +58,7 @@ def chance_right(preds: Any, target: Any, k: int = 1, *, allow_labels: bool = Tr
     if scores.ndim == 1 and allow_labels:
         decided, truth = labels(scores, "preds"), labels(target, "target")
         same_length(decided, truth)
-        return (decided == truth).astype(np.float64), truth
+        return Decisions(decided, truth, (decided == truth).astype(np.float64), np.zeros(len(truth), bool))
     if scores.ndim == 1 and scores.size == 0:
         scores = scores.reshape(0, k + 1)
     if scores.ndim != 2:
@@ -45,7 +75,7 @@ def chance_right(preds: Any, target: Any, k: int = 1, *, allow_labels: bool = Tr
     for column in scores.T:
         above += column > own
         tied += column == own
-    return np.clip((k - above) / np.maximum(tied, 1), 0.0, 1.0), truth
+    return Decisions(scores, truth, np.clip((k - above) / np.maximum(tied, 1), 0.0, 1.0), tied > 1)
 
 
 class PlainAccuracy(SampleMean):
@@ -53,6 +83,9 @@ class PlainAccuracy(SampleMean):
 
     ``preds``: class scores ``[N, C]``, any real, or labels ``[N]``. ``target``: labels ``[N]``.
     A true class tied for the highest score with m - 1 others counts 1/m.
+
+    The value is torchmetrics' count of right decisions (``multiclass_stat_scores``, micro), divided in float64. The
+    library gives a tie to its first class: samples whose true class is tied are counted here, by their chance.
 
     Raises:
         UndefinedMetricError: no samples.
@@ -66,15 +99,26 @@ class PlainAccuracy(SampleMean):
         0.75
     """
 
-    # torchmetrics' MulticlassAccuracy gives a tie to its first class and divides in float32: 1/3 is off by 1e-8.
+    # torchmetrics' MulticlassAccuracy itself divides in float32: 1/3 is off by 1e-8.
     name = "PlainAccuracy"
     direction = "higher"
-    takes = frozenset({"decisions"})
+    takes = frozenset({Takes.DECISIONS})
 
-    def sample_scores(self, preds: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:
+    def decisions(self, preds: Any, target: Any) -> tuple[Decisions, int]:
+        """Return the decisions and how many classes each sample may name."""
+        return decide(preds, target), 1
+
+    def details(self, preds: Any, target: Any) -> MetricDetails:
+        """Return the library's count of right decisions over N."""
+        decisions, k = self.decisions(preds, target)
+        n = len(decisions.truth)
+        require_samples(self.name, n)
+        return MetricDetails(decisions.right(k) / n, n)
+
+    def sample_scores(self, preds: Any, target: Any) -> tuple[Floats, Mask]:
         """Return each sample's chance to be right; every sample counts."""
-        right, _ = chance_right(preds, target)
-        return right, np.ones(len(right), bool)
+        chance = self.decisions(preds, target)[0].chance
+        return chance, np.ones(len(chance), bool)
 
 
 class Top1Accuracy(PlainAccuracy):
@@ -97,11 +141,14 @@ class Top1Accuracy(PlainAccuracy):
     name = "Top1Accuracy"
 
 
-class TopKAccuracy(SampleMean):
+class TopKAccuracy(PlainAccuracy):
     """Share of samples whose true class is among the k highest scores; dimensionless, in [0, 1], higher is better.
 
     ``preds``: class scores ``[N, C]``, any real, C >= k. ``target``: labels ``[N]``. Ties at the k-th place count
     as the chance of a random order, so the value never falls as k grows.
+
+    The value is torchmetrics' count of hits (``multiclass_stat_scores`` with ``top_k``), divided in float64. The
+    library breaks ties by position: samples whose true class is tied are counted here, by their chance.
 
     Raises:
         UndefinedMetricError: no samples.
@@ -114,10 +161,8 @@ class TopKAccuracy(SampleMean):
         0.6
     """
 
-    # torchmetrics' top_k breaks ties by position: five equal scores at k = 3 are 1 or 0 by the class's index.
     name = "TopKAccuracy"
-    direction = "higher"
-    takes = frozenset({"decisions"})
+    release_keys = ("k",)
 
     def __init__(self, k: int = 5) -> None:
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
@@ -128,10 +173,9 @@ class TopKAccuracy(SampleMean):
         """Name the metric as code."""
         return f"TopKAccuracy({self.k})"
 
-    def sample_scores(self, preds: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return each sample's chance to be in the first k; every sample counts."""
-        right, _ = chance_right(preds, target, self.k, allow_labels=False)
-        return right, np.ones(len(right), bool)
+    def decisions(self, preds: Any, target: Any) -> tuple[Decisions, int]:
+        """Return the decisions and k."""
+        return decide(preds, target, self.k, allow_labels=False), self.k
 
 
 class BalancedAccuracy(Metric):
@@ -139,6 +183,10 @@ class BalancedAccuracy(Metric):
 
     ``preds``: class scores ``[N, C]``, any real, or labels ``[N]``. ``target``: labels ``[N]``. Chance is one over the
     number of classes present, whatever their shares. Ties between scores as for ``PlainAccuracy``.
+
+    Each recall is torchmetrics' count of right decisions among the samples of the class, divided in float64. The mean
+    over the classes present has no library form: the library's macro average counts a class that is predicted but
+    absent from the target as recall 0.
 
     Raises:
         UndefinedMetricError: no samples, or one class only (a constant decision would score 1).
@@ -151,26 +199,25 @@ class BalancedAccuracy(Metric):
         0.75
     """
 
-    # torchmetrics' macro average counts a class that is predicted but absent from the target as recall 0.
     name = "BalancedAccuracy"
     direction = "higher"
-    takes = frozenset({"decisions"})
+    takes = frozenset({Takes.DECISIONS})
 
     def __call__(self, preds: Any, target: Any) -> float:
         """Return the mean of the recalls."""
-        right, truth = chance_right(preds, target)
+        decisions = decide(preds, target)
+        truth = decisions.truth
         require_samples(self.name, len(truth))
-        if truth.max() > 4 * len(truth) + 1024:
-            truth = np.unique(truth, return_inverse=True)[1]  # labels like serial numbers: no table of all below them
-        support = np.bincount(truth)
-        present = support > 0
-        if present.sum() == 1:
+        present, support = np.unique(truth, return_counts=True)
+        if len(present) == 1:
             raise UndefinedMetricError(f"BalancedAccuracy is undefined: every target is class {truth[0]}")
-        return float((np.bincount(truth, right)[present] / support[present]).mean())
+        right = np.array([decisions.right(1, truth == c) for c in present])
+        return float((right / support).mean())
 
-    def resampled(self, preds: Any, target: Any, weights: np.ndarray) -> np.ndarray:
+    def resampled(self, preds: Any, target: Any, weights: Any) -> Floats:
         """Return mean recalls from weighted counts per class."""
-        right, truth = chance_right(preds, target)
+        decisions = decide(preds, target)
+        right, truth = decisions.chance, decisions.truth
         weights = check_weights(weights, len(truth))
         if len(truth) == 0:
             return np.full(len(weights), np.nan)

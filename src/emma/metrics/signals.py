@@ -1,13 +1,18 @@
 """Metrics of continuous quantities: angles, channel tensors, waveforms."""
 
+import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from emma.metrics.base import (
+    Floats,
+    Mask,
     Metric,
     MetricDetails,
     SampleMean,
+    Takes,
     UndefinedMetricError,
     check_weights,
     numeric,
@@ -22,7 +27,7 @@ class MeanAngularError(SampleMean):
     """Mean distance on the circle between predicted and true angles, in degrees; in [0, 180], lower is better.
 
     ``preds`` and ``target``: degrees ``[N]``, any real; angles whole turns apart are the same. Uniform guessing gives
-    90.
+    90. No library form: torchmetrics has no regression error on the circle, so this is numpy in float64.
 
     Raises:
         UndefinedMetricError: no samples.
@@ -37,10 +42,10 @@ class MeanAngularError(SampleMean):
 
     name = "MeanAngularError"
     direction = "lower"
-    takes = frozenset({"angles"})
     unit = "degrees"
+    takes = frozenset({Takes.ANGLES})
 
-    def sample_scores(self, preds: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:
+    def sample_scores(self, preds: Any, target: Any) -> tuple[Floats, Mask]:
         """Return each sample's distance; every sample counts."""
         angles = []
         for values, what in ((preds, "preds"), (target, "target")):
@@ -59,7 +64,8 @@ class NMSE(Metric):
 
     ``preds`` and ``target``: real or complex ``[N, ...]`` of one shape. Lower is better; 0 dB is the error of
     predicting zero, and an exact prediction gives -inf. ``10 log10(sum |preds - target|^2 / sum |target|^2)`` in double
-    precision. A sample whose reference is all zero is left out of both sums; ``details`` counts it.
+    precision. A sample whose reference is all zero is left out of both sums; ``details`` counts it. No library form:
+    torchmetrics' squares drop the conjugate of complex numbers, and ``(1j)**2`` is -1.
 
     Raises:
         UndefinedMetricError: no samples, or every reference is zero.
@@ -73,11 +79,10 @@ class NMSE(Metric):
         0.0
     """
 
-    # torchmetrics has no complex error: its squares drop the conjugate, and (1j)**2 is -1.
     name = "NMSE"
     direction = "lower"
-    takes = frozenset({"complex_tensor"})
     unit = "dB"
+    takes = frozenset({Takes.COMPLEX_TENSOR})
 
     def __call__(self, preds: Any, target: Any) -> float:
         """Return the ratio in dB."""
@@ -92,31 +97,36 @@ class NMSE(Metric):
         value = float(decibels(error[scored].sum() / energy[scored].sum()))
         return MetricDetails(value, int(scored.sum()), tuple(np.flatnonzero(~scored).tolist()))
 
-    def resampled(self, preds: Any, target: Any, weights: np.ndarray) -> np.ndarray:
+    def resampled(self, preds: Any, target: Any, weights: Any) -> Floats:
         """Return ratios of weighted sums of the energies."""
         error, energy, scored = self._energies(preds, target)
         weights = check_weights(weights, len(energy))
         return decibels(ratio(weighted_sums(weights, error * scored), weighted_sums(weights, energy)))
 
     @staticmethod
-    def _energies(preds: Any, target: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _energies(preds: Any, target: Any) -> tuple[Floats, Floats, Mask]:
         """Return error and reference energies ``[N]`` in one unit, and a mask ``[N]`` of the references not zero."""
         estimate, reference = _signals(preds, target)
         # A power of two divides exactly; without it the squares of values such as 1e-200 would vanish.
         scale = np.exp2(np.frexp(np.abs(reference).max(initial=0.0))[1] - 1.0)
         axes = tuple(range(1, reference.ndim))
         error, energy = (np.square(values / scale).sum(axis=axes) for values in (estimate - reference, reference))
-        return error, energy, reference.any(axis=axes)
+        return error, energy, np.asarray(reference.any(axis=axes))
 
 
 class SISDR(SampleMean):
-    """Scale-invariant signal-to-distortion ratio in dB, averaged over samples; higher is better.
+    """Scale-invariant signal-to-distortion ratio in dB, averaged over samples and their sources; higher is better.
 
-    ``preds`` and ``target``: real or complex waveforms ``[N, T]`` of one shape; no mean is taken off. With
+    ``preds`` and ``target``: real or complex waveforms of one shape, ``[T]`` (one sample), ``[N, T]``, or
+    ``[N, sources, T]`` in the order of the references; no mean is taken off. With
     ``alpha = <target, preds> / |target|^2`` (the inner product conjugates its first argument), the ratio of
-    ``|alpha target|^2`` to ``|preds - alpha target|^2``. Each sample's value is cut to the declared [-100, 100] dB, so
-    that an exact match or an orthogonal estimate leaves the mean finite. Scaling either input moves nothing. A sample
-    with a silent (all zero) reference is left out; ``details`` counts it.
+    ``|alpha target|^2`` to ``|preds - alpha target|^2``. Each waveform's value is cut to the declared [-100, 100] dB,
+    so that an exact match or an orthogonal estimate leaves the mean finite. Scaling either input moves nothing. A
+    waveform with a silent (all zero) reference is left out; ``details`` counts it.
+
+    The values are torchmetrics' (``scale_invariant_signal_distortion_ratio``) in float64, on signals scaled up, since
+    its epsilon bends small ones. It has no complex form: its squares drop the conjugate. Complex estimates are turned
+    until their inner product with the reference is real, which makes the complex ratio a real one.
 
     Raises:
         UndefinedMetricError: no samples, every reference silent, or a silent estimate (0/0) of one that is not.
@@ -131,22 +141,32 @@ class SISDR(SampleMean):
 
     name = "SISDR"
     direction = "higher"
-    takes = frozenset({"waveform"})
     unit = "dB"
+    takes = frozenset({Takes.WAVEFORM})
     limit_db = 100.0
     nothing_scored = "every reference is silent"
     sample_undefined = "a silent estimate has no scale"
 
-    def sample_scores(self, preds: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return each sample's ratio, NaN for silent estimates; samples with a silent reference do not count."""
+    def n_samples(self, target: Any) -> int:
+        """Return N, which is one for a single waveform."""
+        return 1 if np.ndim(target) == 1 and len(target) > 0 else len(target)
+
+    def sample_scores(self, preds: Any, target: Any) -> tuple[Floats, Mask]:
+        """Return each waveform's ratio, NaN for silent estimates; those with a silent reference do not count."""
         estimate, reference = _signals(preds, target)
         if len(reference) == 0:
             return np.empty(0), np.empty(0, bool)
-        if reference.ndim != 3:
-            raise ValueError(f"preds, target: expected waveforms [N, T], not shape {reference.shape[:-1]}")
+        if reference.ndim > 4:
+            shape = reference.shape[:-1]
+            raise ValueError(f"preds, target: expected waveforms [T], [N, T] or [N, sources, T], not shape {shape}")
+        shape = reference.shape[:-2] or (1,)
+        flat = (math.prod(shape), *reference.shape[-2:])
+        values, counts = self._ratios(estimate.reshape(flat), reference.reshape(flat))
+        return values.reshape(shape), counts.reshape(shape)
+
+    def _ratios(self, estimate: Floats, reference: Floats) -> tuple[Floats, Mask]:
+        """Return ratios of waveforms ``[N, T, 2]``, NaN for silent estimates, and which references are not silent."""
         estimate, reference = _unit_energy(estimate), _unit_energy(reference)
-        # The library knows real signals only: turn each estimate until <target, preds> is real and positive, then the
-        # real ratio of the (re, im) vectors is the complex one.
         real = (reference * estimate).sum(axis=(1, 2), keepdims=True)
         imaginary = (reference[..., :1] * estimate[..., 1:] - reference[..., 1:] * estimate[..., :1]).sum(
             1, keepdims=True
@@ -158,20 +178,20 @@ class SISDR(SampleMean):
         import torch
         from torchmetrics.functional.audio import scale_invariant_signal_distortion_ratio
 
-        # The library adds its epsilon to energies, which bends the value of small signals: make every signal large.
+        # The library adds its epsilon to energies: next to 2**40 it is nothing.
         flat = [torch.from_numpy(2.0**20 * signal.reshape(len(signal), -1)) for signal in (turned, reference)]
-        values = scale_invariant_signal_distortion_ratio(*flat).numpy().clip(-self.limit_db, self.limit_db)
+        values = scale_invariant_signal_distortion_ratio(flat[0], flat[1]).numpy().clip(-self.limit_db, self.limit_db)
         silent_estimate, silent_reference = (~signal.any(axis=(1, 2)) for signal in (estimate, reference))
-        return np.where(silent_estimate, np.nan, values), ~silent_reference
+        return np.where(silent_estimate, np.nan, values), np.asarray(~silent_reference)
 
 
-def decibels(power_ratio: np.ndarray) -> np.ndarray:
+def decibels(power_ratio: NDArray[np.float64] | np.float64) -> Floats:
     """Return ten times the decimal logarithm, -inf at zero."""
     with np.errstate(divide="ignore"):
-        return 10.0 * np.log10(power_ratio)
+        return np.asarray(10.0 * np.log10(power_ratio))
 
 
-def _signals(preds: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:
+def _signals(preds: Any, target: Any) -> tuple[Floats, Floats]:
     """Return both as float64 ``[N, ..., 2]`` of real and imaginary parts, after checking that their shapes agree."""
     signals = []
     for values, what in ((preds, "preds"), (target, "target")):
@@ -185,10 +205,10 @@ def _signals(preds: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:
     return signals[0], signals[1]
 
 
-def _unit_energy(signals: np.ndarray) -> np.ndarray:
+def _unit_energy(signals: Floats) -> Floats:
     """Return ``[N, T, 2]`` with each non-silent sample scaled to unit energy."""
-    for measure in (lambda s: np.abs(s).max(axis=(1, 2), keepdims=True, initial=0.0),
-                    lambda s: np.sqrt(np.square(s).sum(axis=(1, 2), keepdims=True))):  # fmt: skip
-        size = measure(signals)
-        signals = signals / np.where(size > 0, size, 1.0)
-    return signals
+    # The largest value goes first: squares of values such as 1e-200 would vanish.
+    largest = np.abs(signals).max(axis=(1, 2), keepdims=True, initial=0.0)
+    signals = signals / np.where(largest > 0, largest, 1.0)
+    norm = np.sqrt(np.square(signals).sum(axis=(1, 2), keepdims=True))
+    return np.asarray(signals / np.where(norm > 0, norm, 1.0))

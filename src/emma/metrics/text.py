@@ -1,14 +1,11 @@
-"""Answers and METEOR: metrics of N predicted strings against N lists of reference strings, and their tokens."""
+"""Answers and METEOR: metrics of N predicted strings against N lists of reference strings."""
 
 import functools
-import hashlib
 import importlib.util
 import os
 import re
-import shutil
 import string
 import sys
-import tempfile
 import types
 from collections import Counter
 from collections.abc import Sequence
@@ -17,25 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from emma.metrics.base import SampleMean, same_length
-
-_SYMBOL = re.compile(r"([!-&(-+:-@\[-`{-~/])")
-_POINT_OUTSIDE_NUMBER = re.compile(r"((?<![0-9])[.,]|[.,](?![0-9]))")
-_DASH_AFTER_DIGIT = re.compile(r"(?<=[0-9])-")
-
-
-def tokenize(text: str) -> list[str]:
-    """Return the tokens of a caption: lower case, symbols apart, points and commas apart unless inside a number.
-
-    The split of ``13a`` (mteval-v13a); BLEU, METEOR and CIDEr all see these tokens.
-
-    Example:
-        >>> tokenize("QPSK at 2.4 GHz, SNR of -10 dB.")
-        ['qpsk', 'at', '2.4', 'ghz', ',', 'snr', 'of', '-10', 'db', '.']
-    """
-    text = _SYMBOL.sub(r" \1 ", text)
-    text = _POINT_OUTSIDE_NUMBER.sub(r" \1 ", text)
-    return _DASH_AFTER_DIGIT.sub(" - ", text).lower().split()
+from emma.metrics.base import Floats, Mask, SampleMean, Takes, same_length
+from emma.metrics.tokenizers import DEFAULT_TOKENIZER, tokenizer_of
 
 
 def string_samples(preds: Any, target: Any) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
@@ -85,6 +65,7 @@ class ExactMatch(SampleMean):
     """Share of answers that equal an accepted answer after normalisation; dimensionless, in [0, 1], higher is better.
 
     ``preds``: N strings. ``target``: N lists of accepted answers. See ``normalize_answer``; two empty answers match.
+    No library form: torchmetrics' SQuAD deletes decimal points and signs, ``2.4 GHz`` equals its ``24 GHz``.
 
     Raises:
         UndefinedMetricError: no samples.
@@ -98,12 +79,11 @@ class ExactMatch(SampleMean):
         0.5
     """
 
-    # torchmetrics' SQuAD deletes decimal points and signs: "2.4 GHz" equals "24 GHz", "-10 dB" equals "10 dB".
     name = "ExactMatch"
     direction = "higher"
-    takes = frozenset({"answer"})
+    takes = frozenset({Takes.ANSWER})
 
-    def sample_scores(self, preds: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:
+    def sample_scores(self, preds: Any, target: Any) -> tuple[Floats, Mask]:
         """Return the best score of each answer; every sample counts."""
         texts, accepted = string_samples(preds, target)
         scores = [
@@ -120,9 +100,9 @@ class ExactMatch(SampleMean):
 class F1(ExactMatch):
     """Harmonic mean of token precision and recall, best over accepted answers; higher is better.
 
-    ``preds``: N strings. ``target``: N lists of accepted answers. Normalised as for ``ExactMatch``; a token counts as
-    often as it stands in both. Dimensionless, in
-    [0, 1]: no common token gives 0, two empty answers give 1.
+    ``preds``: N strings. ``target``: N lists of accepted answers. Normalised as for ``ExactMatch``, without a library
+    for the same reason; a token counts as often as it stands in both. Dimensionless, in [0, 1]: no common token gives
+    0, two empty answers give 1.
 
     Raises:
         UndefinedMetricError: no samples.
@@ -149,10 +129,11 @@ class F1(ExactMatch):
 class Meteor(SampleMean):
     """METEOR as nltk computes it, averaged over samples; dimensionless, in [0, 1], higher is better.
 
-    ``preds``: N strings. ``target``: N lists of one or more references, the best of which counts. A weighted mean of
-    unigram precision and recall (alpha 0.9), less a penalty for broken order (beta 3, gamma 0.5), over words matched by
-    form, then by Porter stem, then by WordNet 3.0. nltk looks *stems* up in WordNet, so that ``car`` and ``automobile``
-    (stem ``automobil``) do not match; its number is kept for comparability. Even two equal texts score under 1.
+    ``preds``: N strings. ``target``: N lists of one or more references, the best of which counts. Tokens as the
+    tokenizer named makes them (``emma.metrics.tokenizers``). A weighted mean of unigram precision and recall (alpha
+    0.9), less a penalty for broken order (beta 3, gamma 0.5), over words matched by form, then by Porter stem, then by
+    WordNet 3.0. nltk looks *stems* up in WordNet, so that ``car`` and ``automobile`` (stem ``automobil``) do not match;
+    its number is kept for comparability. Even two equal texts score under 1.
 
     Making one needs nltk and the WordNet files of the optional extra ``text``: see ``ensure_wordnet``.
 
@@ -171,19 +152,21 @@ class Meteor(SampleMean):
 
     name = "Meteor"
     direction = "higher"
-    takes = frozenset({"caption"})
+    takes = frozenset({Takes.CAPTION})
+    release_keys = ("tokenizer",)
 
-    def __init__(self, root: Path | None = None) -> None:
+    def __init__(self, root: Path | None = None, *, tokenizer: str = DEFAULT_TOKENIZER) -> None:
+        self.tokenizer, self._tokenize = tokenizer, tokenizer_of(tokenizer)
         if importlib.util.find_spec("nltk") is None:
             raise ModuleNotFoundError("METEOR needs nltk: install this package with its extra 'text'", name="nltk")
         self.root = ensure_wordnet(root)
 
-    def sample_scores(self, preds: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:
+    def sample_scores(self, preds: Any, target: Any) -> tuple[Floats, Mask]:
         """Return each sample's best score over its references; every sample counts."""
         texts, references = string_samples(preds, target)
         score = _meteor(self.root)
         scores = [
-            score([tokenize(reference) for reference in refs], tokenize(text))
+            score([self._tokenize(reference) for reference in refs], self._tokenize(text))
             for text, refs in zip(texts, references, strict=True)
         ]
         return np.array(scores, np.float64), np.ones(len(scores), bool)
@@ -197,8 +180,8 @@ def _meteor(root: Path) -> Any:
     from nltk.stem.porter import PorterStemmer
     from nltk.translate.meteor_score import meteor_score
 
-    class English(WordNetCorpusReader):
-        def map_wn(self, version: str = "wordnet") -> dict:
+    class English(WordNetCorpusReader):  # type: ignore[misc] # nltk has no types
+        def map_wn(self, version: str = "wordnet") -> dict[str, str]:
             return {}  # a table for other languages that costs most of the loading time
 
     # nltk reads files under its data path only, and would take any WordNet that comes first on it: name ours.
@@ -249,6 +232,10 @@ def ensure_wordnet(root: Path | None = None) -> Path:
 
 def _copy_wordnet(source: Path, root: Path) -> Path:
     """Copy WordNet's files below ``root`` under a temporary name and rename them: all of them are there, or none."""
+    import hashlib
+    import shutil
+    import tempfile
+
     target = root / _WORDNET
     target.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(dir=target.parent, prefix=".wordnet-"))

@@ -7,7 +7,7 @@ from torchmetrics import classification as tc
 from torchmetrics import functional as tf
 
 from emma.metrics import METRICS, TopKAccuracy
-from emma.metrics.text import tokenize
+from emma.metrics.tokenizers import tokenize
 
 RNG = np.random.default_rng(5)
 SCORES, TARGET = RNG.random(400), RNG.integers(0, 2, 400)
