@@ -1,5 +1,6 @@
 """What every metric is: its interface, the checks of its input, and the error for a value that cannot be computed."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -128,8 +129,8 @@ class Metric(ABC):
             ValueError: the inputs are wrong.
         """
         value, kernel = self(preds, target), self.kernel(preds, target)
-        # Equal infinities differ by NaN, as anything does from a kernel without a value.
-        if value != kernel and not abs(value - kernel) <= MAX_MISMATCH * max(1.0, abs(value)):
+        # An infinity is close to itself alone, and nothing is close to NaN.
+        if not math.isclose(value, kernel, rel_tol=0.0, abs_tol=MAX_MISMATCH * max(1.0, abs(value))):
             raise MetricMismatchError(
                 f"{self.name}: {value!r}, but {kernel!r} by the kernel that resamples it; "
                 f"expected a difference of at most {MAX_MISMATCH:g}"

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.arrays import as_numpy
 from emma.metrics.base import (
     Floats,
     Mask,
@@ -149,7 +150,7 @@ class SISDR(SampleMean):
 
     def n_samples(self, target: Any) -> int:
         """Return N, which is one for a single waveform."""
-        return 1 if np.ndim(target) == 1 and len(target) > 0 else len(target)
+        return 1 if as_numpy(target).ndim == 1 and len(target) > 0 else len(target)
 
     def sample_scores(self, preds: Any, target: Any) -> tuple[Floats, Mask]:
         """Return each waveform's ratio, NaN for silent estimates; those with a silent reference do not count."""

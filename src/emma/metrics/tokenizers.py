@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 
+#: From a text to its tokens, none of which holds white space.
 Tokenizer = Callable[[str], list[str]]
 
 _SYMBOL = re.compile(r"([!-&(-+:-@\[-`{-~/])")

@@ -20,6 +20,7 @@ UNDEFINED = [
     ("BalancedAccuracy", [[0.0, 1.0]], [1]),
     ("NMSE", [[1.0]], [[0.0]]),
     ("SISDR", [[1.0, 2.0]], [[0.0, 0.0]]),
+    ("SISDR", [[[1.0, 2.0], [0.0, 0.0]]], [[[0.0, 0.0], [1.0, 2.0]]]),
     ("SISDR", [[1.0, 2.0], [0.0, 0.0]], [[1.0, 2.0], [1.0, 2.0]]),
     ("SISDR", np.empty((2, 0)), np.empty((2, 0))),
     ("CIDER", ["a tone"], [["a tone"]]),
@@ -66,9 +67,9 @@ WRONG = [
         (0.5, 1),
         ([0.5], 1),
     )),
-    ("AUROC", [[0.1, 0.5], [0.3, 0.2]], [0, 1]),
     ("EER", [[0.1, 0.5], [0.3, 0.2]], [0, 1]),
-    ("AUC", [[0.1, 0.5], [0.3, 0.2]], [0, 2]),
+    *((name, [[0.1, 0.5], [0.3, 0.2]], [0, 2]) for name in ("AUC", "AUROC")),
+    *((name, np.zeros((2, 2, 2)), [0, 1]) for name in RANKED),
     *((name, preds, target) for name in ("NMSE", "SISDR") for preds, target in (
         ([[NAN, 1.0]], [[1.0, 1.0]]),
         ([[1.0, 1.0]], [[complex(0, INF), 1.0]]),
@@ -76,7 +77,8 @@ WRONG = [
         ([[1.0, 1.0]], [[1.0, 1.0]] * 2),
         (1.0, 1.0),
     )),
-    ("SISDR", [1.0, 2.0], [1.0, 2.0]),
+    ("SISDR", [1.0, 2.0], [[1.0, 2.0]]),
+    ("SISDR", np.ones((2, 1, 1, 1)), np.ones((2, 1, 1, 1))),
     *((name, preds, target) for name in TEXTS for preds, target in (
         ("ab", [["a"], ["b"]]),
         (["a", "b"], ["a", "b"]),
@@ -134,6 +136,10 @@ def test_any_real_dtype(dtype):
 
 def test_large_whole_scores_are_not_rounded_into_ties():
     assert METRICS["AUC"](np.array([2**60, 2**60 + 1]), [0, 1]) == 1.0
+    assert METRICS["EER"](np.array([2**60, 2**60 + 1]), [0, 1]) == 0.0
+    assert METRICS["PlainAccuracy"](np.array([[2**60, 2**60 + 1], [2**60 + 1, 2**60]]), [1, 0]) == 1.0
+    assert METRICS["PlainAccuracy"](np.array([[-(2**63), -(2**63) + 1]]), [1]) == 1.0
+    assert METRICS["PlainAccuracy"](np.array([[2**64 - 2, 2**64 - 1]], np.uint64), [1]) == 1.0
 
 
 def test_results_are_python_floats_in_double_precision():

@@ -14,6 +14,7 @@ from emma.evaluation.statistics import (
     bootstrap_weights,
     holm,
     paired_bootstrap_difference,
+    percentile_interval,
     standard_error,
 )
 from emma.metrics import AUC, CIDER, NMSE, SISDR, ExactMatch, MeanAngularError, PlainAccuracy, UndefinedMetricError
@@ -139,6 +140,27 @@ def test_interval_needs_half_of_the_resamples():
     for level in (0, 1, 1.5, float("nan")):
         with pytest.raises(ValueError, match="level"):
             bootstrap_interval(MeanAngularError(), [1.0], [1.0], seed=0, level=level)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99, 1 / 3])
+def test_percentile_interval_is_that_of_numpy(level):
+    values = np.random.default_rng(1).standard_normal(999)
+    values[::5] = np.nan
+    tail = 50.0 * (1.0 - level)
+    interval = percentile_interval(values, level)
+    assert interval == tuple(np.percentile(values[~np.isnan(values)], [tail, 100.0 - tail]).tolist())
+    assert [type(edge) for edge in interval] == [float, float]
+
+
+def test_percentile_interval_needs_half_of_the_values():
+    nan = float("nan")
+    assert percentile_interval([1.0, 1.0, nan, nan], 0.95) == (1.0, 1.0)
+    assert percentile_interval([1.0, nan, nan], 0.95) is None
+    assert percentile_interval([nan], 0.95) is None
+    assert percentile_interval([], 0.95) is None
+    for level in (0, 1, nan):
+        with pytest.raises(ValueError, match="level"):
+            percentile_interval([1.0], level)
 
 
 def test_interval_with_infinite_values():

@@ -7,7 +7,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from emma.metrics import METRICS, TopKAccuracy
+from emma.metrics import METRICS, TopKAccuracy, UndefinedMetricError
 
 SEEDS = range(8)
 WORDS = ["a", "drone", "sends", "video", "at", "2.4", "GHz", ",", "noise", "-", "10", "dB"]
@@ -77,8 +77,9 @@ def test_area_of_classes(seed):
     scores, target = multiclass(seed)
     scores = np.column_stack([scores, np.zeros(len(scores))])  # a class without a positive
     each = [area_over_pairs(scores[:, c], (target == c).astype(int)) for c in range(5)]
-    assert METRICS["AUC"](scores, target) == pytest.approx(np.mean(each), rel=1e-12)
-    assert METRICS["AUC"].details(scores, target).left_out_classes == (5,)
+    for name in ("AUC", "AUROC"):
+        assert METRICS[name](scores, target) == pytest.approx(np.mean(each), rel=1e-12)
+        assert METRICS[name].details(scores, target).left_out_classes == (5,)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -148,6 +149,42 @@ def test_si_sdr(noise, is_complex, seed):
         details = METRICS["SISDR"].details(estimate * scale, reference * scale)
         assert details.value == pytest.approx(np.mean(values), rel=1e-9)
         assert details.left_out_samples == (4,)
+
+
+@pytest.mark.parametrize("is_complex", [False, True])
+def test_si_sdr_of_one_waveform_and_of_several_sources(is_complex):
+    rng = np.random.default_rng(3)
+    signals = rng.standard_normal((2, 5, 3, 32))
+    if is_complex:
+        signals = signals + 1j * rng.standard_normal((2, 5, 3, 32))
+    estimate, reference = signals
+    reference[1, 2] = reference[4] = 0
+    metric = METRICS["SISDR"]
+    kept = [(i, j) for i in range(5) for j in range(3) if reference[i, j].any()]
+    each = {at: metric(estimate[at], reference[at]) for at in kept}  # waveforms [T]
+    for at, value in each.items():
+        assert value == metric(estimate[at][None], reference[at][None])
+        assert metric.checked(estimate[at], reference[at]) == value
+    # The mean is over all waveforms with a reference, not over the samples' means.
+    details = metric.details(estimate, reference)
+    assert details.value == pytest.approx(np.mean(list(each.values())), rel=1e-12)
+    assert (details.n_scored, details.left_out_samples) == (11, (1, 4, 4, 4))
+    assert metric.checked(estimate, reference) == details.value
+    weights = np.array([[1, 2, 0, 0, 3], [0, 0, 0, 0, 2], [0, 1, 0, 0, 0]])
+    values = metric.resampled(estimate, reference, weights)
+    expected = [[each[at]] * weights[0][at[0]] for at in kept]
+    assert values[0] == pytest.approx(np.mean([v for part in expected for v in part]), rel=1e-12)
+    assert np.isnan(values[1])
+    assert values[2] == pytest.approx((each[1, 0] + each[1, 1]) / 2, rel=1e-12)
+
+
+def test_si_sdr_of_a_silent_estimate_of_one_source():
+    estimate, reference = np.ones((2, 2, 3)), np.arange(12.0).reshape(2, 2, 3) + 1
+    estimate[1, 0] = 0
+    with pytest.raises(UndefinedMetricError, match=r"a silent estimate has no scale \(sample 1\)"):
+        METRICS["SISDR"](estimate, reference)
+    values = METRICS["SISDR"].resampled(estimate, reference, np.array([[1, 0], [1, 1]]))
+    assert np.isnan(values).tolist() == [False, True]
 
 
 def test_si_sdr_is_cut_at_its_declared_limits():
