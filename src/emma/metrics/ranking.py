@@ -28,7 +28,7 @@ from emma.metrics.base import (
 #: Cumulative counts of samples, the last axis over the distinct scores.
 Counts = NDArray[np.int64]
 
-# The value itself is torchmetrics' (see emma.metrics.library), which takes some 25 sorts' time: what follows is the
+# The value itself is torchmetrics' (see emma.metrics.library), which takes several sorts' time: what follows is the
 # kernel that resamples it, one sort for all resamples.
 
 

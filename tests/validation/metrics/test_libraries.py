@@ -137,3 +137,16 @@ def test_tokens_are_those_of_13a(text):
     from torchmetrics.functional.text.sacre_bleu import _SacreBLEUTokenizer
 
     assert tokenize(text) == list(_SacreBLEUTokenizer.tokenize(text, "13a", lowercase=True))
+
+
+def test_library_takes_the_nearest_point_for_the_equal_error_rate():
+    scores, target = [0.9, 0.4, 0.8, 0.3, 0.2], [1, 1, 0, 0, 0]
+    assert tf.classification.binary_eer(of(scores), of(target)).item() == pytest.approx((1 / 3 + 1 / 2) / 2)
+    assert METRICS["EER"](scores, target) == pytest.approx(1 / 3, rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:No positive samples")
+def test_library_counts_absent_classes_as_zero_in_the_mean_area():
+    scores, target = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]], [0, 1]
+    assert tc.MulticlassAUROC(num_classes=3)(of(scores), of(target)).item() == pytest.approx(2 / 3)
+    assert METRICS["AUROC"](scores, target) == 1.0
