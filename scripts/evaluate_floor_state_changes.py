@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
 # Runs from a bare checkout, from any folder; an installed copy of the library does not shadow this one.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
-from floor_events.command import OneLineParser, run_command, warn
+from common.errors import OneLineParser, run_script
+from common.files import write_files
 from floor_events.evaluation import Evaluation, evaluate, output_files
 from floor_events.protocol import (
     DECISION_TIMINGS,
@@ -23,12 +23,11 @@ from floor_events.protocol import (
     parse_run,
 )
 from floor_events.timelines import timeline_text
-from floor_events.writing import write_files
 
 PROGRAM = Path(__file__).name
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> OneLineParser:
     """The options, each with its unit."""
     options = OneLineParser(prog=PROGRAM, description=__doc__)
     add = options.add_argument
@@ -145,7 +144,7 @@ def summary_lines(evaluation: Evaluation) -> list[str]:
         if (row["baseline"], row["candidate"]) != pair:
             pair = row["baseline"], row["candidate"]
             lines += [
-                f"{pair[1][:22]} against {pair[0][:22]} at requested recall {headline:g}:",
+                f"{str(pair[1])[:22]} against {str(pair[0])[:22]} at requested recall {headline:g}:",
                 "  change in points (relative error reduction); ! recall materially lower",
                 f"  {'horizon':<9}{'no_response':>20}{'short_resume':>20}{'false stop':>20}",
             ]
@@ -186,7 +185,8 @@ def main() -> None:
     evaluation = evaluate(protocol, options=vars(args))
     files = output_files(evaluation, args.output, args.audit_sample)
     write_files(files)
-    warn(evaluation.warnings)
+    for line in evaluation.warnings:
+        sys.stderr.write(f"warning: {line}\n")
     for line in timeline_text(evaluation.sessions, [run.name for run in runs], args.print_event_timelines):
         print(line)
     for line in summary_lines(evaluation):
@@ -196,4 +196,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run_command(PROGRAM, main)
+    run_script(main, PROGRAM)

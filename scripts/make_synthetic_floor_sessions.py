@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
 # Runs from a bare checkout, from any folder; an installed copy of the library does not shadow this one.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
-from floor_events.command import OneLineParser, run_command
-from floor_events.protocol import FloorEventError, check_count
+from common.errors import InputError, OneLineParser, run_script
+from common.files import write_files
+from floor_events.protocol import check_count
 from floor_events.synthetic import synthetic_files
-from floor_events.writing import write_files
 
 PROGRAM = Path(__file__).name
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> OneLineParser:
     """The options, each with its unit."""
     options = OneLineParser(prog=PROGRAM, description=__doc__)
     options.add_argument("--output-dir", type=Path, required=True, metavar="DIR", help="folder to fill")
@@ -31,10 +30,10 @@ def main() -> None:
     args = parser().parse_args()
     check_count("--seed", args.seed)
     if args.rows < 50:
-        raise FloorEventError(f"--rows {args.rows}: expected at least 50 frames")
+        raise InputError(f"--rows {args.rows}: expected at least 50 frames")
     write_files(synthetic_files(args.output_dir, args.rows, args.seed))
     print(f"wrote synthetic sessions of {args.rows} rows to {args.output_dir}")
 
 
 if __name__ == "__main__":
-    run_command(PROGRAM, main)
+    run_script(main, PROGRAM)

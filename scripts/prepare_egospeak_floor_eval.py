@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
 # Runs from a bare checkout, from any folder; an installed copy of the library does not shadow this one.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
-from floor_events.command import OneLineParser, run_command
+from common.errors import OneLineParser, run_script
+from common.files import write_files
 from floor_events.converter import convert
-from floor_events.writing import write_files
 
 PROGRAM = Path(__file__).name
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> OneLineParser:
     """The options."""
     options = OneLineParser(prog=PROGRAM, description=__doc__)
     add = options.add_argument
@@ -54,4 +53,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run_command(PROGRAM, main)
+    run_script(main, PROGRAM)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import errno
+import os
+import select
 import sys
 from collections.abc import Callable
 from typing import NoReturn
@@ -20,24 +22,60 @@ def natural(text: str) -> int:
     return int(text)
 
 
+class _HelpWithDefaults(argparse.ArgumentDefaultsHelpFormatter):
+    """Help that ends with the default of an option, where it has one and its help does not speak of it."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        told = action.required or "default" in (action.help or "")
+        none = action.default is None or action.default is False or action.default == []
+        return action.help if told or none else super()._get_help_string(action)
+
+
 class OneLineParser(argparse.ArgumentParser):
-    """Parses a program's options; a wrong one is an InputError, so that it too is one line and status 2."""
+    """Parses a program's options, none of them abbreviated; a wrong one is an InputError, so one line and status 2."""
+
+    def __init__(self, prog: str | None = None, description: str | None = None) -> None:
+        super().__init__(prog, description=description, allow_abbrev=False, formatter_class=_HelpWithDefaults)
 
     def error(self, message: str) -> NoReturn:
         """Raise InputError with the program's name and what argparse says."""
         raise InputError(f"{self.prog}: {message}")
 
 
-def run_script(main: Callable[[], None]) -> None:
-    """Run a command-line program: status 0, or status 2 and one line on stderr for bad input."""
+def run_script(main: Callable[[], None], program: str | None = None) -> None:
+    """Run a command-line program; bad input ends it with status 2 and one line on stderr.
+
+    A full disk is such a line too. A reader of standard output that goes away ends the program quietly.
+
+    Args:
+        main: the program; parses its own options.
+        program: its name, where each line is to begin with it.
+    """
     try:
         main()
+        sys.stdout.flush()
     except InputError as error:
-        sys.stderr.write(" ".join(str(error).split()) + "\n")
+        line = " ".join(str(error).split())
+        prefix = f"{program}: " if program else ""
+        sys.stderr.write(f"{prefix}{line.removeprefix(prefix)}\n")
         raise SystemExit(2) from None
     except OSError as error:
+        if isinstance(error, BrokenPipeError) and _reader_has_gone():
+            # Standard output goes elsewhere, so that the interpreter's last flush is silent too.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return
         # pyarrow says it in its message alone.
         if error.errno not in {errno.ENOSPC, errno.EDQUOT} and "No space left" not in str(error):
             raise
         sys.stderr.write("output: no space left on its disk; free some and run again\n")
         raise SystemExit(2) from None
+
+
+def _reader_has_gone() -> bool:
+    """Whether standard output is a pipe that nobody reads any more; a broken pipe elsewhere is a fault."""
+    try:
+        waiting = select.poll()
+        waiting.register(sys.stdout.fileno(), 0)
+    except ValueError:
+        return False
+    return any(event & select.POLLERR for _, event in waiting.poll(0))

@@ -1,4 +1,7 @@
-"""Files at the door: read with one-line errors, written under a temporary name and renamed."""
+"""Files at the door: read with one-line errors, written under a temporary name and renamed.
+
+pydantic and PyYAML are loaded by the functions that need them: the floor-event programs run with numpy alone.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,16 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
-
-import pydantic
-import yaml
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from common.errors import InputError
 
-M = TypeVar("M", bound=pydantic.BaseModel)
+if TYPE_CHECKING:
+    import pydantic
+
+M = TypeVar("M", bound="pydantic.BaseModel")
 
 
 @contextlib.contextmanager
@@ -43,6 +46,25 @@ def atomic(path: str | Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_files(files: Mapping[Path, bytes]) -> None:
+    """Write several files whole, all of them or none: every byte is on disk before the first takes its name.
+
+    Missing folders are made. InputError where a folder or file cannot be written; where that is a file's content or
+    folder, none has appeared under its own name.
+    """
+    for path in files:
+        if path.is_dir():
+            raise InputError(f"{path}: a folder; expected a file name to write")
+    try:
+        with contextlib.ExitStack() as staged:
+            for path, content in files.items():
+                staged.enter_context(atomic(path)).write_bytes(content)
+    except OSError as error:
+        # A rename that failed names its two files, of which the second is the one asked for.
+        place = error.filename2 or path
+        raise InputError(f"{place}: cannot be written ({error.strerror}); expected a writable path") from None
 
 
 def hold_alone(path: str | Path) -> bool:
@@ -77,14 +99,15 @@ def write_json(path: str | Path, value: Any) -> None:
 
 def read_json(path: str | Path) -> Any:
     """Read a JSON file; InputError if it cannot be read, is not JSON, or has a key twice, NaN or infinity."""
-    text = _read_text(path)
+    text = read_text(path)
     try:
         return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: expected JSON ({error})") from None
 
 
-def _read_text(path: str | Path) -> str:
+def read_text(path: str | Path) -> str:
+    """Read a file as UTF-8; InputError if it is missing, cannot be read or is other text."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -116,52 +139,9 @@ def _finite(text: str) -> float:
 
 def read_yaml(path: str | Path) -> dict[str, Any]:
     """Read a YAML mapping with the safe loader; InputError if it is missing, unreadable or not a mapping."""
-    text = _read_text(path)
-    try:
-        value = yaml.load(text, Loader=_StrictLoader)
-        extent = _extent(value, {})
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: expected YAML ({' '.join(str(error).split())})") from None
-    if not isinstance(value, dict):
-        raise InputError(f"{path}: expected a mapping of keys to values")
-    if extent > _MOST_VALUES:
-        raise InputError(f"{path}: aliases stand for {extent:.1e} values, expected at most {_MOST_VALUES}")
-    return value
+    from common.strict_yaml import load_mapping
 
-
-#: Most values that a YAML file may stand for, once its aliases are written out.
-_MOST_VALUES = 1_000_000
-
-
-def _extent(value: Any, seen: dict[int, int | None]) -> int:
-    """How many values ``value`` stands for with its aliases written out; ValueError where that is without end."""
-    if not isinstance(value, dict | list):
-        return 1
-    known = seen.get(id(value), -1)
-    if known is None:
-        raise ValueError("aliases that hold themselves")
-    if known < 0:
-        seen[id(value)] = None
-        parts = [*value, *value.values()] if isinstance(value, dict) else value
-        known = seen[id(value)] = 1 + sum(_extent(part, seen) for part in parts)
-    return known
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """The safe loader, which also refuses a key written twice (YAML 1.2, section 3.2.1.3)."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
-        seen = set()
-        for key_node, _ in node.value:
-            if key_node.tag == "tag:yaml.org,2002:merge":
-                continue
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, str):
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is not text", key_node.start_mark)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} written twice", key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep)
+    return load_mapping(read_text(path), path)
 
 
 def parse(model: type[M], value: Any, source: str | Path) -> M:
@@ -169,6 +149,8 @@ def parse(model: type[M], value: Any, source: str | Path) -> M:
 
     Types are those of JSON, strictly: neither ``"64"`` nor ``true`` is a number.
     """
+    import pydantic
+
     try:
         text = json.dumps(value, default=str, allow_nan=False)
     except (ValueError, RecursionError) as error:

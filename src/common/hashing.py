@@ -76,9 +76,9 @@ def _number(value: float) -> str:
 
 
 def canonical_records(
-    columns: Mapping[str, Sequence], around: Mapping[str, Any], name: str, own: Mapping[str, Sequence[str]]
+    columns: Mapping[str, Sequence[Any]], around: Mapping[str, Any], name: str, own: Mapping[str, Sequence[str]]
 ) -> list[bytes]:
-    """Canonical JSON of one record a row: ``around``, under ``name`` the row of ``columns``, and its texts of ``own``.
+    """Canonical JSON of a record per row: ``around``, under ``name`` the row of ``columns``, and its texts of ``own``.
 
     The same bytes as ``canonical_json`` of each, at a fraction of the time: a value that comes again is written once.
     """
@@ -211,7 +211,8 @@ def _absorb_values(digest: hashlib._Hash, values: np.ndarray, scratch: np.ndarra
         # The least value is NaN where any is.
         if values.size and np.isnan(values.min()):
             values[np.isnan(values)] = np.nan
-    digest.update(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).view(np.uint8) if values.size else b"")
+    if values.size:
+        digest.update(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).view(np.uint8).data)
 
 
 def _type_name(kind: pa.DataType) -> str:

@@ -67,8 +67,8 @@ def audit_page(sessions: Sequence[Session], protocol: Protocol, event_rows: Sequ
 
 def _omitted_table(event_rows: Sequence[Row]) -> Iterator[str]:
     yield "<h2>Scored and omitted candidates</h2><table><tr><th>run</th><th>horizon, s</th>"
-    kinds = ("response", "no_response", "response_censored", "response_invalid")
-    kinds += ("yield", "continue", "yield_censored", "yield_invalid")
+    kinds = ["response", "no_response", "response_censored", "response_invalid"]
+    kinds += ["yield", "continue", "yield_censored", "yield_invalid"]
     yield "".join(f"<th>{kind.replace('_', ' ')}</th>" for kind in kinds) + "</tr>"
     for row in event_rows:
         if row["horizon_seconds"] in (HORIZON_SECONDS[0], HORIZON_SECONDS[4], HORIZON_SECONDS[-1]):

@@ -10,12 +10,14 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TypedDict
 
 import numpy as np
+from numpy.typing import NDArray
 
 from floor_events.events import NEGATIVE
 from floor_events.protocol import HORIZON_STEPS, RESPONSE, YIELD
-from floor_events.tables import Pool, Row, Thresholds, recall_suffix, triggers
+from floor_events.tables import Cell, Pool, Row, Thresholds, number, recall_suffix, triggers
 
 # (error, head, its denominator column, the positives' column)
 ERRORS = (
@@ -49,9 +51,30 @@ class RunEvents:
     thresholds: Thresholds
 
 
-def comparability(rows: Mapping[str, Sequence[Row]]) -> dict[str, object]:
+class Difference(TypedDict):
+    """A count that is not the same in all runs at one horizon: `field`, and its value by run."""
+
+    horizon_steps: int
+    field: str
+    counts: dict[str, Cell]
+
+
+class Agreement(TypedDict):
+    """Whether all runs have the same events, and where not."""
+
+    comparable: bool
+    differences: list[Difference]
+
+
+class Comparability(Agreement):
+    """The same, with whether the runs were calibrated on different numbers of positives."""
+
+    calibration_positives_differ: bool
+
+
+def comparability(rows: Mapping[str, Sequence[Row]]) -> Agreement:
     """Whether denominators and invalid counts agree over all runs, and each difference by horizon and field."""
-    differences = []
+    differences: list[Difference] = []
     for step in range(HORIZON_STEPS):
         for field in COMPARABLE_FIELDS:
             counts = {run: run_rows[step][field] for run, run_rows in rows.items()}
@@ -77,8 +100,12 @@ def compare_runs(runs: Mapping[str, RunEvents], recalls: Sequence[float], resamp
 
 
 def paired_bootstrap(
-    baseline: np.ndarray, candidate: np.ndarray, session: np.ndarray, resamples: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
+    baseline: NDArray[np.bool_],
+    candidate: NDArray[np.bool_],
+    session: NDArray[np.int64],
+    resamples: int,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Error rates of both runs over `resamples` resamples of the same events, drawn within each session.
 
     `baseline` and `candidate` are bool [n] (n >= 1), `session` int [n]. An event only matters by its pair of flags, so
@@ -106,14 +133,16 @@ def _compare(
     name, head, denominator, positives = error
     suffix = recall_suffix(recall)
     rows = runs[baseline].rows[step], runs[candidate].rows[step]
-    rates = [row[f"{name}_rate{suffix}"] for row in rows]
-    recalls = [row[f"{head}{suffix.removeprefix('_at')}"] for row in rows]
-    lower = None not in recalls and recalls[0] - recalls[1] > MATERIAL_RECALL_DROP + 1e-9
+    rates = number(rows[0], f"{name}_rate{suffix}"), number(rows[1], f"{name}_rate{suffix}")
+    recall_column = f"{head}{suffix.removeprefix('_at')}"
+    recalls = number(rows[0], recall_column), number(rows[1], recall_column)
+    drop = None if recalls[0] is None or recalls[1] is None else recalls[0] - recalls[1]
+    lower = drop is not None and drop > MATERIAL_RECALL_DROP + 1e-9
     differ = any(rows[0][column] != rows[1][column] for column in (denominator, positives))
-    change = None if None in rates else 100.0 * (rates[1] - rates[0])
+    change = None if rates[0] is None or rates[1] is None else 100.0 * (rates[1] - rates[0])
     warnings = []
-    if lower:
-        warnings.append(f"candidate's {head} recall is {100 * (recalls[0] - recalls[1]):.1f} points lower")
+    if drop is not None and lower:
+        warnings.append(f"candidate's {head} recall is {100 * drop:.1f} points lower")
     if differ:
         warnings.append("denominators differ")
     key = [seed, baseline, candidate, recall, step + 1, name]
@@ -147,7 +176,7 @@ def _paired(
     step: int,
     resamples: int,
     rng: np.random.Generator,
-) -> tuple[object, ...]:
+) -> tuple[Cell, ...]:
     """The paired columns: events, both rates, then (low, high, status) of the change and of the reduction."""
     pools = baseline.pools[head], candidate.pools[head]
     both = (pools[0].status[:, step] == NEGATIVE) & (pools[1].status[:, step] == NEGATIVE)
@@ -172,7 +201,7 @@ def _paired(
 
 
 def _relative_interval(
-    rate: float, baseline: np.ndarray, candidate: np.ndarray
+    rate: float, baseline: NDArray[np.float64], candidate: NDArray[np.float64]
 ) -> tuple[float | None, float | None, str]:
     if rate == 0:
         return _undefined("zero_baseline_rate")
@@ -187,7 +216,7 @@ def _reduction(baseline: float | None, candidate: float | None) -> float | None:
     return None if not baseline or candidate is None else (baseline - candidate) / baseline
 
 
-def _interval(drawn: np.ndarray) -> tuple[float, float]:
+def _interval(drawn: NDArray[np.float64]) -> tuple[float, float]:
     low, high = np.quantile(drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return float(low), float(high)
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from common.errors import InputError
 from floor_events.inputs import content_sha256, load_array, read_target
-from floor_events.protocol import CLASSES, HORIZON_STEPS, FloorEventError, check_session_names
-from floor_events.writing import npy_bytes
+from floor_events.protocol import CLASSES, HORIZON_STEPS, check_session_names
 
 SUM_TOLERANCE = 1e-3
 
+Float = TypeVar("Float", bound=np.floating)
 
-def align(raw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+
+def align(raw: NDArray[Float]) -> tuple[NDArray[Float], NDArray[np.bool_]]:
     """Move raw scores [T-10, 10, 3] to target time: scores [T, 10, 3] (same dtype) and bool mask [T, 10].
 
     Raw row s, step k (0..9) predicts row s + 1 + k. A column keeps T-10 true cells, at rows k+1..T-10+k; every other
@@ -30,50 +35,55 @@ def align(raw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return values, valid
 
 
-def read_raw(root: Path, session: str, rows: int) -> np.ndarray:
+def read_raw(root: Path, session: str, rows: int) -> NDArray[np.floating]:
     """Raw scores of a session of `rows` target rows: floats [rows-10, 10, 3], probabilities that sum to 1 within 1e-3.
 
-    Raises FloorEventError naming the file on anything else; nothing is transposed, padded or guessed.
+    Raises InputError naming the file on anything else; nothing is transposed, padded or guessed.
     """
     path = root / f"{session}.npy"
     expected = f"raw MiniROADA probabilities [T-10, 10, 3] with T = {rows} of session {session}"
     raw = load_array(path, expected)
     if rows <= HORIZON_STEPS:
-        raise FloorEventError(f"{path}: the target has {rows} rows; expected more than {HORIZON_STEPS}")
+        raise InputError(f"{path}: the target has {rows} rows; expected more than {HORIZON_STEPS}")
     if raw.shape != (rows - HORIZON_STEPS, HORIZON_STEPS, len(CLASSES)):
-        raise FloorEventError(f"{path}: shape {list(raw.shape)}; expected {expected}")
+        raise InputError(f"{path}: shape {list(raw.shape)}; expected {expected}")
     if raw.dtype.kind != "f":
-        raise FloorEventError(f"{path}: dtype {raw.dtype}; expected floats, {expected}")
+        raise InputError(f"{path}: dtype {raw.dtype}; expected floats, {expected}")
     wrong = ~((raw >= 0) & (raw <= 1))
     if wrong.any():
         row, step, column = np.argwhere(wrong)[0]
-        raise FloorEventError(
+        raise InputError(
             f"{path}: {raw[row, step, column]} at source row {row}, step {step + 1}, {CLASSES[column]}; expected a"
             " finite probability within [0, 1] (softmax output, not logits)"
         )
     total = raw.sum(axis=2, dtype=np.float64)
     if (np.abs(total - 1) > SUM_TOLERANCE).any():
         row, step = np.argwhere(np.abs(total - 1) > SUM_TOLERANCE)[0]
-        raise FloorEventError(
+        raise InputError(
             f"{path}: the classes sum to {total[row, step]:.4f} at source row {row}, step {step + 1}; expected 1"
             f" within {SUM_TOLERANCE:g}"
         )
     return raw
 
 
+def npy_bytes(array: NDArray[np.generic]) -> bytes:
+    """The `.npy` file of an array, in C order."""
+    buffer = io.BytesIO()
+    np.save(buffer, np.ascontiguousarray(array), allow_pickle=False)
+    return buffer.getvalue()
+
+
 def convert(prediction_root: Path, target_root: Path, output_dir: Path, sessions: Sequence[str]) -> dict[Path, bytes]:
     """Every output file of the conversion by path: pred/, valid/ and conversion.json (shapes, content SHA-256).
 
-    Raises FloorEventError before anything is written. No path stands in conversion.json.
+    Raises InputError before anything is written. No path stands in conversion.json.
     """
     check_session_names("--sessions", sessions)
     for option, root in (("--prediction-root", prediction_root), ("--target-root", target_root)):
         if not root.is_dir():
-            raise FloorEventError(f"{option} {root}: no such folder; expected one of <session>.npy")
+            raise InputError(f"{option} {root}: no such folder; expected one of <session>.npy")
         if root.resolve() in {(output_dir / "pred").resolve(), (output_dir / "valid").resolve()}:
-            raise FloorEventError(
-                f"--output-dir {output_dir}: would overwrite {option} {root}; expected another folder"
-            )
+            raise InputError(f"--output-dir {output_dir}: would overwrite {option} {root}; expected another folder")
     files: dict[Path, bytes] = {}
     described = {}
     for session in sessions:

@@ -6,17 +6,21 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TypedDict
 
+from common.errors import InputError
 from floor_events.audit import audit_page
-from floor_events.comparison import COMPARISON_COLUMNS, RunEvents, comparability, compare_runs
-from floor_events.protocol import CLASSES, FRAME_RATE_HZ, HEADS, HORIZON_STEPS, FloorEventError, Protocol
+from floor_events.comparison import COMPARISON_COLUMNS, Comparability, RunEvents, comparability, compare_runs
+from floor_events.protocol import CLASSES, FRAME_RATE_HZ, HEADS, HORIZON_STEPS, Protocol
 from floor_events.sessions import Session, load_sessions
 from floor_events.tables import (
     FRAMEWISE_COLUMNS,
+    Cell,
     Row,
     Thresholds,
     event_rows,
     framewise_rows,
+    number,
     pool_events,
     select_thresholds,
     session_rows,
@@ -27,12 +31,31 @@ from floor_events.thresholds import NO_POSITIVES
 PROTOCOL_NAME, PROTOCOL_VERSION = "easycom-floor-events", 1
 
 
+class RunTables(TypedDict):
+    """One run's rows of the events and of the framewise table."""
+
+    events: list[Row]
+    framewise: list[Row]
+
+
+class Report(TypedDict):
+    """The JSON document, in its order of keys; `thresholds`, `runs` and `per_session` by the run's name."""
+
+    protocol: dict[str, object]
+    warnings: list[str]
+    thresholds: dict[str, list[Row]]
+    runs: dict[str, RunTables]
+    per_session: dict[str, dict[str, list[Row]]]
+    comparability: Comparability
+    comparison: list[Row]
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """`report` is the JSON document; `sessions` the evaluated sessions; `warnings` the report's, one line each."""
 
     protocol: Protocol
-    report: dict[str, object]
+    report: Report
     sessions: list[Session]
 
     @property
@@ -45,7 +68,7 @@ def evaluate(protocol: Protocol, options: Mapping[str, object] | None = None) ->
     """Read, attribute, calibrate and score every run of the protocol.
 
     `options` is what the report records as the options used; by default the protocol's own fields. Raises
-    FloorEventError on bad input; nothing is written.
+    InputError on bad input; nothing is written.
     """
     sessions, calibration = load_sessions(protocol)
     recalls = protocol.matched_recalls
@@ -64,10 +87,12 @@ def evaluate(protocol: Protocol, options: Mapping[str, object] | None = None) ->
         calibration_positives[name] = [
             thresholds[head, step, recalls[0]].positives for head in HEADS for step in range(HORIZON_STEPS)
         ]
-    compared = comparability({name: run.rows for name, run in runs.items()})
-    compared["calibration_positives_differ"] = len({tuple(counts) for counts in calibration_positives.values()}) > 1
+    compared: Comparability = {
+        **comparability({name: run.rows for name, run in runs.items()}),
+        "calibration_positives_differ": len({tuple(counts) for counts in calibration_positives.values()}) > 1,
+    }
     rows = compare_runs(runs, recalls, protocol.bootstrap_resamples, protocol.seed)
-    report = {
+    report: Report = {
         "protocol": _describe(protocol, sessions, calibration, options),
         "warnings": _warnings(protocol, runs, compared, rows),
         "thresholds": {name: _threshold_rows(run.thresholds) for name, run in runs.items()},
@@ -85,10 +110,10 @@ def output_files(evaluation: Evaluation, output: Path, audit_sample: int = 0) ->
     The audit page is there where `audit_sample`, a count of candidate events, is above 0.
     """
     if output.suffix != ".json" or not output.stem:
-        raise FloorEventError(f"--output {output}: expected a file name that ends in .json")
+        raise InputError(f"--output {output}: expected a file name that ends in .json")
     boundaries = evaluation.protocol.recording_boundaries
     if boundaries is not None and output.resolve() == boundaries.resolve():
-        raise FloorEventError(f"--output {output}: is the --recording-boundaries file; expected another name")
+        raise InputError(f"--output {output}: is the --recording-boundaries file; expected another name")
     report = evaluation.report
     events = [row for run in report["runs"].values() for row in run["events"]]
     framewise = [row for run in report["runs"].values() for row in run["framewise"]]
@@ -160,7 +185,7 @@ def _threshold_rows(thresholds: Thresholds) -> list[Row]:
 
 
 def _warnings(
-    protocol: Protocol, runs: Mapping[str, RunEvents], compared: Mapping[str, object], comparison: Sequence[Row]
+    protocol: Protocol, runs: Mapping[str, RunEvents], compared: Comparability, comparison: Sequence[Row]
 ) -> list[str]:
     lines = []
     if protocol.exploratory:
@@ -187,14 +212,16 @@ def _warnings(
 
 def _recall_warnings(comparison: Sequence[Row]) -> list[str]:
     """One line for each pair, recall and head whose candidate recalls materially less, with the worst horizon."""
-    worst: dict[tuple[object, ...], tuple[float, int, object]] = {}
+    worst: dict[tuple[Cell, Cell, str, Cell], tuple[float, int, Cell]] = {}
     for row in comparison:
         if not row["recall_materially_lower"] or row["error"] == "short_resume_trigger":
             continue
         head = "yield" if row["error"] == "continue_false_stop" else "response"
         key = (row["candidate"], row["baseline"], head, row["recall"])
         drop, count, seconds = worst.get(key, (0.0, 0, None))
-        found = row["baseline_recall"] - row["candidate_recall"]
+        baseline, candidate = number(row, "baseline_recall"), number(row, "candidate_recall")
+        assert baseline is not None and candidate is not None, "a lower recall is of two recalls"
+        found = baseline - candidate
         worst[key] = (max(drop, found), count + 1, row["horizon_seconds"] if found > drop else seconds)
     return [
         f"{candidate}: {head} recall is materially lower than {baseline}'s at requested recall {recall:g},"

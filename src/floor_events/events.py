@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from floor_events.protocol import HEADS, HORIZON_STEPS, OTHERS, PRE_BOUNDARY, RESPONSE, WEARER
 
@@ -19,6 +20,9 @@ LABEL_NAMES = {"response": ("no_response", "response"), "yield": ("continue", "y
 NEVER = int(np.iinfo(np.int64).max)
 
 _STEPS = np.arange(HORIZON_STEPS)
+
+#: Row numbers, int64.
+Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -32,15 +36,15 @@ class Candidates:
     """
 
     head: str
-    anchor: np.ndarray
-    source: np.ndarray
-    competing: np.ndarray
-    outcome: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
-    window_end: np.ndarray
-    label: np.ndarray
-    short_pause: np.ndarray
+    anchor: Rows
+    source: Rows
+    competing: Rows
+    outcome: Rows
+    start: Rows
+    end: Rows
+    window_end: Rows
+    label: NDArray[np.int8]
+    short_pause: NDArray[np.bool_]
 
     def only(self, index: int) -> Candidates:
         """The one candidate at `index`, as arrays of one row."""
@@ -56,12 +60,12 @@ class ScoredEvents:
     POSITIVE or NEGATIVE.
     """
 
-    status: np.ndarray
-    score: np.ndarray
+    status: NDArray[np.int8]
+    score: NDArray[np.float64]
 
 
 def find_candidates(
-    target: np.ndarray, cuts: Sequence[int], decision_timing: str, pause_frames: int
+    target: NDArray[np.uint8], cuts: Sequence[int], decision_timing: str, pause_frames: int
 ) -> dict[str, Candidates]:
     """Candidates of both heads of one session.
 
@@ -95,7 +99,9 @@ def find_candidates(
     return candidates
 
 
-def fixed_source_path(candidates: Candidates, values: np.ndarray, valid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def fixed_source_path(
+    candidates: Candidates, values: NDArray[np.floating], valid: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Scores said at each candidate's source for its next ten rows, and whether each is usable.
 
     Returns float64 [n, 10] (entry j is for row source + 1 + j: the wearer's probability for a response, one minus it
@@ -109,7 +115,7 @@ def fixed_source_path(candidates: Candidates, values: np.ndarray, valid: np.ndar
     return (wearer if candidates.head == RESPONSE else 1.0 - wearer), usable
 
 
-def score_candidates(candidates: Candidates, values: np.ndarray, valid: np.ndarray) -> ScoredEvents:
+def score_candidates(candidates: Candidates, values: NDArray[np.floating], valid: NDArray[np.bool_]) -> ScoredEvents:
     """Max-pool the fixed-source scores over each window; a window with an invalid cell is INVALID.
 
     `values` [T, 10, 3] in [0, 1] where `valid` [T, 10] is true. The window does not stop at the outcome, so that a
@@ -125,7 +131,7 @@ def score_candidates(candidates: Candidates, values: np.ndarray, valid: np.ndarr
     return ScoredEvents(status, np.where(decided & unbroken, pooled, np.nan))
 
 
-def source_inside(rows: int, cuts: Sequence[int]) -> np.ndarray:
+def source_inside(rows: int, cuts: Sequence[int]) -> NDArray[np.bool_]:
     """Bool [T, 10]: whether the source t - (k + 1) of cell (t, k) lies in the recording of row t."""
     starts = np.array([0, *cuts], dtype=np.int64)
     row = np.arange(rows)
@@ -133,21 +139,21 @@ def source_inside(rows: int, cuts: Sequence[int]) -> np.ndarray:
     return (row - start)[:, None] > _STEPS
 
 
-def _changes(track: np.ndarray, starts: np.ndarray) -> np.ndarray:
+def _changes(track: NDArray[np.uint8], starts: Rows) -> Rows:
     """Rows whose value differs from the row before them in the same recording, int64, ascending."""
     changes = np.flatnonzero(track[1:] != track[:-1]) + 1
     return changes[~np.isin(changes, starts)]
 
 
-def _first_after(changes: np.ndarray, row: np.ndarray, end: np.ndarray) -> np.ndarray:
+def _first_after(changes: Rows, row: Rows, end: Rows) -> Rows:
     """The first of the ascending `changes` strictly after `row` and before `end`; NEVER where there is none."""
     following = np.append(changes, NEVER)[np.searchsorted(changes, row, side="right")]
     return np.where(following < end, following, NEVER)
 
 
 def _label(
-    source: np.ndarray, competing: np.ndarray, outcome: np.ndarray, end: np.ndarray, resolved: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+    source: Rows, competing: Rows, outcome: Rows, end: Rows, resolved: NDArray[np.bool_]
+) -> tuple[Rows, NDArray[np.int8]]:
     """Last window row and label at every horizon, both [n, 10]."""
     competing, outcome, last_row = competing[:, None], outcome[:, None], end[:, None] - 1
     horizon_end = source[:, None] + 1 + _STEPS

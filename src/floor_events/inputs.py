@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from floor_events.protocol import CLASSES, HORIZON_STEPS, FloorEventError
+from common.errors import InputError
+from common.files import read_json
+from floor_events.protocol import CLASSES, HORIZON_STEPS
 
 TIME_FIRST = "[T, 10, 3]"
 CLASS_FIRST = "[T, 3, 10]"
@@ -24,13 +27,13 @@ class Scores:
     from source row t - (k + 1). `valid` [T, 10] bool. `layout` is the layout on disk; `sha256` the content digests.
     """
 
-    values: np.ndarray
-    valid: np.ndarray
+    values: NDArray[np.floating]
+    valid: NDArray[np.bool_]
     layout: str
     sha256: dict[str, str]
 
 
-def content_sha256(array: np.ndarray) -> str:
+def content_sha256(array: NDArray[np.generic]) -> str:
     """SHA-256 of an array's content: dtype (little-endian), shape and values in C order, whatever the file's layout."""
     ordered = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
     digest = hashlib.sha256(f"{ordered.dtype.str} {list(ordered.shape)}\n".encode())
@@ -38,20 +41,20 @@ def content_sha256(array: np.ndarray) -> str:
     return digest.hexdigest()
 
 
-def load_array(path: Path, expected: str) -> np.ndarray:
-    """Read one `.npy` array without pickles. Raises FloorEventError on a missing, unreadable or pickled file."""
+def load_array(path: Path, expected: str) -> NDArray[Any]:
+    """Read one `.npy` array without pickles. Raises InputError on a missing, unreadable or pickled file."""
     if not path.is_file():
-        raise FloorEventError(f"{path}: no such file; expected {expected}")
+        raise InputError(f"{path}: no such file; expected {expected}")
     try:
         array = np.load(path, allow_pickle=False)
     except (ValueError, EOFError, OSError, SyntaxError, MemoryError, OverflowError, TypeError, KeyError):
-        raise FloorEventError(f"{path}: not a readable .npy array; expected {expected}") from None
+        raise InputError(f"{path}: not a readable .npy array; expected {expected}") from None
     if not isinstance(array, np.ndarray):
-        raise FloorEventError(f"{path}: an archive, not one .npy array; expected {expected}")
+        raise InputError(f"{path}: an archive, not one .npy array; expected {expected}")
     return array
 
 
-def read_target(root: Path, session: str) -> tuple[np.ndarray, str]:
+def read_target(root: Path, session: str) -> tuple[NDArray[np.uint8], str]:
     """Targets of one session as uint8 [T, 3] of 0 and 1 (T >= 1 rows of 0.2 s), and their content digest.
 
     Booleans, integers and floats are accepted as long as every value is exactly 0 or 1.
@@ -60,13 +63,13 @@ def read_target(root: Path, session: str) -> tuple[np.ndarray, str]:
     expected = f"the target array [T, 3] of 0 and 1 of session {session}"
     array = load_array(path, expected)
     if array.ndim != 2 or array.shape[1] != len(CLASSES) or array.shape[0] == 0:
-        raise FloorEventError(f"{path}: shape {list(array.shape)}; expected {expected}")
+        raise InputError(f"{path}: shape {list(array.shape)}; expected {expected}")
     if array.dtype.kind not in "buif":
-        raise FloorEventError(f"{path}: dtype {array.dtype}; expected {expected}")
+        raise InputError(f"{path}: dtype {array.dtype}; expected {expected}")
     wrong = (array != 0) & (array != 1)
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
-        raise FloorEventError(f"{path}: value {array[row, column]} at row {row}, {CLASSES[column]}; expected 0 or 1")
+        raise InputError(f"{path}: value {array[row, column]} at row {row}, {CLASSES[column]}; expected 0 or 1")
     return array.astype(np.uint8), content_sha256(array)
 
 
@@ -74,7 +77,7 @@ def read_scores(root: Path, session: str, rows: int) -> Scores:
     """`pred/` and `valid/` of one run and session over `rows` target rows.
 
     Scores must be floats of shape exactly [T, 10, 3] or [T, 3, 10], finite and within [0, 1] wherever the mask is
-    true (elsewhere anything may stand); the mask must be bool [T, 10]. Raises FloorEventError naming the file.
+    true (elsewhere anything may stand); the mask must be bool [T, 10]. Raises InputError naming the file.
     """
     pred_path, valid_path = root / "pred" / f"{session}.npy", root / "valid" / f"{session}.npy"
     shape = f"[{rows}, {HORIZON_STEPS}, {len(CLASSES)}]"
@@ -87,18 +90,18 @@ def read_scores(root: Path, session: str, rows: int) -> Scores:
     elif stored.shape == (rows, len(CLASSES), HORIZON_STEPS):
         values, layout = stored.transpose(0, 2, 1), CLASS_FIRST
     else:
-        raise FloorEventError(f"{pred_path}: shape {list(stored.shape)}; expected {expected}")
+        raise InputError(f"{pred_path}: shape {list(stored.shape)}; expected {expected}")
     if stored.dtype.kind != "f":
-        raise FloorEventError(f"{pred_path}: dtype {stored.dtype}; expected floats, {expected}")
+        raise InputError(f"{pred_path}: dtype {stored.dtype}; expected floats, {expected}")
     if valid.shape != (rows, HORIZON_STEPS):
-        raise FloorEventError(f"{valid_path}: shape {list(valid.shape)}; expected {expected_mask}")
+        raise InputError(f"{valid_path}: shape {list(valid.shape)}; expected {expected_mask}")
     if valid.dtype != np.bool_:
-        raise FloorEventError(f"{valid_path}: dtype {valid.dtype}; expected {expected_mask}")
+        raise InputError(f"{valid_path}: dtype {valid.dtype}; expected {expected_mask}")
     # A comparison with NaN is false, so this one test finds NaN, infinities and values out of range.
     wrong = ~((values >= 0) & (values <= 1)) & valid[:, :, None]
     if wrong.any():
         row, step, column = np.argwhere(wrong)[0]
-        raise FloorEventError(
+        raise InputError(
             f"{pred_path}: {values[row, step, column]} at row {row}, step {step + 1}, {CLASSES[column]}, where the mask"
             " is true; expected a finite score within [0, 1]"
         )
@@ -115,32 +118,25 @@ def read_cuts(path: Path | None, target_root: Path) -> dict[str, tuple[int, ...]
         return {}
     expected = 'expected a JSON object such as {"Session_1": [3900]}'
     if not path.is_file():
-        raise FloorEventError(f"{path}: no such file; {expected}")
+        raise InputError(f"{path}: no such file; {expected}")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_no_repeats)
-    except (ValueError, OSError, RecursionError):
-        raise FloorEventError(f"{path}: not readable as JSON with each name once; {expected}") from None
+        content = read_json(path)
+    except InputError:
+        raise InputError(f"{path}: not readable as JSON with each name once; {expected}") from None
     if not isinstance(content, dict):
-        raise FloorEventError(f"{path}: {expected}")
+        raise InputError(f"{path}: {expected}")
     for session, rows in content.items():
         whole = isinstance(rows, list) and all(type(row) is int for row in rows)
         if not whole or any(b <= a for a, b in zip([0, *rows], rows, strict=False)):
-            raise FloorEventError(f"{path}: {session!r}: expected strictly increasing whole row numbers above 0")
+            raise InputError(f"{path}: {session!r}: expected strictly increasing whole row numbers above 0")
         if session != Path(session).name or not (target_root / f"{session}.npy").is_file():
-            raise FloorEventError(f"{path}: {session!r}: unknown session; expected one with a target in {target_root}")
+            raise InputError(f"{path}: {session!r}: unknown session; expected one with a target in {target_root}")
     return {session: tuple(rows) for session, rows in content.items()}
 
 
 def check_cuts(path: Path | None, cuts: Mapping[str, tuple[int, ...]], session: str, rows: int) -> tuple[int, ...]:
-    """The cuts of one session, each below its `rows`. Raises FloorEventError on one that lies outside."""
+    """The cuts of one session, each below its `rows`. Raises InputError on one that lies outside."""
     session_cuts = cuts.get(session, ())
     if session_cuts and session_cuts[-1] >= rows:
-        raise FloorEventError(f"{path}: {session!r}: cut {session_cuts[-1]}; expected below its {rows} rows")
+        raise InputError(f"{path}: {session!r}: cut {session_cuts[-1]}; expected below its {rows} rows")
     return session_cuts
-
-
-def _no_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    content = dict(pairs)
-    if len(content) != len(pairs):
-        raise ValueError("a name stands twice")
-    return content

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from common.errors import InputError
+
 FRAME_RATE_HZ = 5
 HORIZON_STEPS = 10
 HORIZON_SECONDS = tuple(step / FRAME_RATE_HZ for step in range(1, HORIZON_STEPS + 1))
@@ -24,10 +26,6 @@ DEFAULT_RESAMPLES = 2000
 _OFFICIAL_TEST = re.compile(r"session_0*[123]", re.IGNORECASE)
 
 
-class FloorEventError(Exception):
-    """Bad input: one line that names the file or option, the field, and what was expected."""
-
-
 @dataclass(frozen=True)
 class Run:
     """One model: its name, the folder of its evaluation scores, and that of its calibration scores if another."""
@@ -42,7 +40,7 @@ class Protocol:
     """Every choice that decides a number, checked on construction.
 
     `midturn_pause_max_seconds` is in seconds, `matched_recalls` are fractions in (0, 1], `bootstrap_resamples` is a
-    count (0 turns intervals off). Sessions keep the given order. Raises FloorEventError on any guard of the protocol.
+    count (0 turns intervals off). Sessions keep the given order. Raises InputError on any guard of the protocol.
     """
 
     target_root: Path
@@ -67,7 +65,7 @@ class Protocol:
         check_count("--bootstrap-resamples", self.bootstrap_resamples)
         check_count("--seed", self.seed)
         if self.decision_timing not in DECISION_TIMINGS:
-            raise FloorEventError(
+            raise InputError(
                 f"--decision-timing: expected one of {', '.join(DECISION_TIMINGS)}, found {self.decision_timing!r}"
             )
 
@@ -98,24 +96,24 @@ def is_official_test(session: str) -> bool:
 
 
 def parse_run(option: str, text: str) -> tuple[str, Path]:
-    """Split `NAME=PATH` at its first equals sign. Raises FloorEventError on an empty part or an unprintable name."""
+    """Split `NAME=PATH` at its first equals sign. Raises InputError on an empty part or an unprintable name."""
     name, separator, path = text.partition("=")
     if not (separator and name.strip() and path):
-        raise FloorEventError(f"{option} {text}: expected NAME=PATH, both non-empty")
+        raise InputError(f"{option} {text}: expected NAME=PATH, both non-empty")
     if not name.isprintable():
-        raise FloorEventError(f"{option} {text!r}: expected a printable name")
+        raise InputError(f"{option} {text!r}: expected a printable name")
     return name.strip(), Path(path)
 
 
 def pair_runs(runs: Sequence[tuple[str, Path]], calibration: Sequence[tuple[str, Path]]) -> tuple[Run, ...]:
-    """Join `--run` with `--calibration-run` by name. Raises FloorEventError on duplicate or unmatched names."""
+    """Join `--run` with `--calibration-run` by name. Raises InputError on duplicate or unmatched names."""
     _check_unique("--run", [name for name, _ in runs])
     _check_unique("--calibration-run", [name for name, _ in calibration])
     folders = dict(calibration)
     names = [name for name, _ in runs]
     if calibration and set(folders) != set(names):
         unmatched = sorted(set(folders) ^ set(names))
-        raise FloorEventError(
+        raise InputError(
             f"--calibration-run: unmatched: {', '.join(unmatched)}; expected the names of --run ({', '.join(names)})"
         )
     return tuple(Run(name, path, folders.get(name)) for name, path in runs)
@@ -124,60 +122,60 @@ def pair_runs(runs: Sequence[tuple[str, Path]], calibration: Sequence[tuple[str,
 def check_session_names(option: str, sessions: Sequence[str]) -> None:
     """Refuse an empty list, a repeated name (in any case), or a name that is not a plain file name."""
     if not sessions:
-        raise FloorEventError(f"{option}: expected at least one session name, found none")
+        raise InputError(f"{option}: expected at least one session name, found none")
     for session in sessions:
         if not session or session != Path(session).name or session in {".", ".."} or not session.isprintable():
-            raise FloorEventError(f"{option} {session!r}: expected a plain session name such as Session_3")
+            raise InputError(f"{option} {session!r}: expected a plain session name such as Session_3")
     _check_unique(option, sessions)
 
 
 def check_recalls(option: str, recalls: Sequence[float]) -> None:
     """Refuse an empty list, a recall outside (0, 1], or two recalls that share a column name."""
     if not recalls:
-        raise FloorEventError(f"{option}: expected at least one recall, found none")
+        raise InputError(f"{option}: expected at least one recall, found none")
     for recall in recalls:
         if not 0.0 < recall <= 1.0:
-            raise FloorEventError(f"{option} {recall:g}: expected a fraction above 0 and at most 1")
+            raise InputError(f"{option} {recall:g}: expected a fraction above 0 and at most 1")
     _check_unique(option, [format(recall, "g") for recall in recalls])
 
 
 def check_pause(option: str, seconds: float) -> None:
     """Refuse a pause that is not a finite number of seconds, zero or more."""
     if not (math.isfinite(seconds) and seconds >= 0):
-        raise FloorEventError(f"{option} {seconds:g}: expected seconds, finite and at least 0")
+        raise InputError(f"{option} {seconds:g}: expected seconds, finite and at least 0")
 
 
 def check_count(option: str, count: int) -> None:
     """Refuse a negative count."""
     if count < 0:
-        raise FloorEventError(f"{option} {count}: expected a whole number, at least 0")
+        raise InputError(f"{option} {count}: expected a whole number, at least 0")
 
 
 def _check_unique(option: str, names: Iterable[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name.casefold() in seen:
-            raise FloorEventError(f"{option} {name}: given twice; expected each name once")
+            raise InputError(f"{option} {name}: given twice; expected each name once")
         seen.add(name.casefold())
 
 
 def _check_runs(runs: Sequence[Run], calibration_sessions: Sequence[str] | None) -> None:
     if not runs:
-        raise FloorEventError("--run: expected at least one NAME=PATH, found none")
+        raise InputError("--run: expected at least one NAME=PATH, found none")
     _check_unique("--run", [run.name for run in runs])
     given = [run.name for run in runs if run.calibration_path is not None]
     if given and calibration_sessions is None:
-        raise FloorEventError("--calibration-run: expected --calibration-sessions with it, found none")
+        raise InputError("--calibration-run: expected --calibration-sessions with it, found none")
     if given and len(given) != len(runs):
         unmatched = sorted(run.name for run in runs if run.calibration_path is None)
-        raise FloorEventError(f"--calibration-run: expected one for each --run; unmatched: {', '.join(unmatched)}")
+        raise InputError(f"--calibration-run: expected one for each --run; unmatched: {', '.join(unmatched)}")
 
 
 def _check_calibration(sessions: Sequence[str], calibration: Sequence[str] | None, allow_in_sample: bool) -> None:
     if calibration is None:
         official = [session for session in sessions if is_official_test(session)]
         if official and not allow_in_sample:
-            raise FloorEventError(
+            raise InputError(
                 f"--sessions {official[0]}: an official test session; expected --calibration-sessions with it"
                 " (--allow-in-sample-test-thresholds is for exploratory audits)"
             )
@@ -186,8 +184,8 @@ def _check_calibration(sessions: Sequence[str], calibration: Sequence[str] | Non
     evaluated = {session.casefold() for session in sessions}
     for session in calibration:
         if is_official_test(session):
-            raise FloorEventError(
+            raise InputError(
                 f"--calibration-sessions {session}: an official test session; expected training-side sessions"
             )
         if session.casefold() in evaluated:
-            raise FloorEventError(f"--calibration-sessions {session}: also in --sessions; expected disjoint lists")
+            raise InputError(f"--calibration-sessions {session}: also in --sessions; expected disjoint lists")

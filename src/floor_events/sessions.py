@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from common.errors import InputError
 from floor_events.events import Candidates, ScoredEvents, find_candidates, score_candidates
 from floor_events.inputs import Scores, check_cuts, read_cuts, read_scores, read_target
-from floor_events.protocol import HEADS, FloorEventError, Protocol
+from floor_events.protocol import HEADS, Protocol
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class Session:
     """
 
     name: str
-    target: np.ndarray
+    target: NDArray[np.uint8]
     target_sha256: str
     cuts: tuple[int, ...]
     candidates: dict[str, Candidates]
@@ -31,10 +33,10 @@ class Session:
 def load_sessions(protocol: Protocol) -> tuple[list[Session], list[Session]]:
     """Read and score the evaluation and the calibration sessions, in the order given.
 
-    Without calibration sessions the second list is the first: thresholds are then in-sample. Raises FloorEventError.
+    Without calibration sessions the second list is the first: thresholds are then in-sample. Raises InputError.
     """
     if not protocol.target_root.is_dir():
-        raise FloorEventError(f"--target-root {protocol.target_root}: no such folder; expected one of <session>.npy")
+        raise InputError(f"--target-root {protocol.target_root}: no such folder; expected one of <session>.npy")
     cuts = read_cuts(protocol.recording_boundaries, protocol.target_root)
     roots = {run.name: run.path for run in protocol.runs}
     evaluation = [_load(protocol, name, cuts, roots) for name in protocol.sessions]

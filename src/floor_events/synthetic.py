@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from floor_events.converter import align
+from floor_events.converter import align, npy_bytes
 from floor_events.protocol import CLASSES, HORIZON_STEPS, OTHERS, WEARER
-from floor_events.writing import npy_bytes
 
 TEST_SESSIONS = ("Session_3", "Session_2", "Session_1")
 CALIBRATION_SESSION = "Session_12"
 BASELINE_QUALITY, CANDIDATE_QUALITY = 0.8, 1.0
 
 
-def synthetic_target(rows: int, rng: np.random.Generator) -> np.ndarray:
+def synthetic_target(rows: int, rng: np.random.Generator) -> NDArray[np.uint8]:
     """Targets uint8 [rows, 3]: others and wearer take turns with pauses, restarts and overlaps of 0.2 s and more."""
     target = np.zeros((rows, len(CLASSES)), dtype=np.uint8)
     row, speaker = int(rng.integers(0, 5)), OTHERS
@@ -36,7 +36,7 @@ def synthetic_target(rows: int, rng: np.random.Generator) -> np.ndarray:
     return target
 
 
-def synthetic_raw(target: np.ndarray, quality: float, rng: np.random.Generator) -> np.ndarray:
+def synthetic_raw(target: NDArray[np.uint8], quality: float, rng: np.random.Generator) -> NDArray[np.float32]:
     """Raw MiniROADA-like probabilities float32 [T-10, 10, 3] for targets [T, 3], T > 10.
 
     `quality` is how far a true class lifts its logit over unit noise at 0.2 s; it fades with the horizon.
@@ -46,7 +46,8 @@ def synthetic_raw(target: np.ndarray, quality: float, rng: np.random.Generator) 
     lift = quality * np.linspace(1.0, 0.5, HORIZON_STEPS)[:, None]
     logits = 2.0 * lift * (future - 0.5) + rng.normal(size=future.shape)
     odds = np.exp(logits - logits.max(axis=2, keepdims=True))
-    return (odds / odds.sum(axis=2, keepdims=True)).astype(np.float32)
+    probabilities: NDArray[np.float32] = (odds / odds.sum(axis=2, keepdims=True)).astype(np.float32)
+    return probabilities
 
 
 def synthetic_files(

@@ -11,13 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from floor_events.events import CENSORED, EMPTY_WINDOW, INVALID, NEGATIVE, POSITIVE, RESOLVED_AT_SOURCE, source_inside
 from floor_events.protocol import CLASSES, HEADS, HORIZON_SECONDS, HORIZON_STEPS, RESPONSE, YIELD
 from floor_events.sessions import Session
 from floor_events.thresholds import Threshold, average_precision, rate, select_threshold
 
-Row = dict[str, object]
+Cell = str | float | None
+Row = dict[str, Cell]
 Thresholds = Mapping[tuple[str, int, float], Threshold]
 
 _OMITTED = {
@@ -41,14 +43,15 @@ FRAMEWISE_COLUMNS = (
 class Pool:
     """One run's events of one head, pooled over sessions in order: `status` and `score` [n, 10], the rest [n]."""
 
-    status: np.ndarray
-    score: np.ndarray
-    short_pause: np.ndarray
-    session: np.ndarray
+    status: NDArray[np.int8]
+    score: NDArray[np.float64]
+    short_pause: NDArray[np.bool_]
+    session: NDArray[np.int64]
 
-    def scores_of(self, status: int, step: int) -> np.ndarray:
+    def scores_of(self, status: int, step: int) -> NDArray[np.float64]:
         """Scores at horizon `step + 1` of the events with that status."""
-        return self.score[self.status[:, step] == status, step]
+        scores: NDArray[np.float64] = self.score[self.status[:, step] == status, step]
+        return scores
 
 
 def pool_events(sessions: Sequence[Session], run: str) -> dict[str, Pool]:
@@ -104,11 +107,20 @@ def session_rows(pools: Mapping[str, Pool], thresholds: Thresholds, recalls: Seq
     """Counts and rates of one run in one session at the run's frozen thresholds, one row per horizon."""
     rows = []
     for step, seconds in enumerate(HORIZON_SECONDS):
-        row: Row = {"horizon_seconds": seconds, "horizon_steps": step + 1} | event_counts(pools, step)
+        row: Row = {"horizon_seconds": seconds, "horizon_steps": step + 1}
+        row |= event_counts(pools, step)
         for recall in recalls:
             row |= operating_point(pools, step, thresholds, recall)
         rows.append(row)
     return rows
+
+
+def number(row: Row, column: str) -> float | None:
+    """The number in a column of a row, None where it is not defined."""
+    value = row[column]
+    if isinstance(value, str):
+        raise TypeError(f"{column}: expected a number, found {value!r}")
+    return value
 
 
 def recall_suffix(recall: float) -> str:
@@ -155,7 +167,7 @@ def operating_point(pools: Mapping[str, Pool], step: int, thresholds: Thresholds
     return columns
 
 
-def triggers(pool: Pool, step: int, threshold: float | None) -> np.ndarray | None:
+def triggers(pool: Pool, step: int, threshold: float | None) -> NDArray[np.bool_] | None:
     """Bool [n]: score at or above the threshold (false where not scored); None without a threshold."""
     return None if threshold is None else pool.score[:, step] >= threshold
 
@@ -188,7 +200,7 @@ def to_csv(columns: Sequence[str], rows: Sequence[Row]) -> bytes:
     return text.getvalue().encode()
 
 
-def _cell(value: object) -> object:
+def _cell(value: Cell) -> Cell:
     if isinstance(value, bool):
         return str(value).lower()
     return "" if value is None else value

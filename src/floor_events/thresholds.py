@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 CALIBRATED = "calibrated"
 NO_POSITIVES = "no_calibration_positives"
@@ -24,7 +25,7 @@ class Threshold:
     recall: float | None
 
 
-def select_threshold(positive_scores: np.ndarray, recall: float) -> Threshold:
+def select_threshold(positive_scores: NDArray[np.float64], recall: float) -> Threshold:
     """The largest threshold whose recall over the calibration positives is at least `recall` in (0, 1].
 
     With n positives it is the k-th largest score, k = ceil(recall n - 1e-9); tied scores all trigger, so the recall
@@ -43,7 +44,7 @@ def rate(count: int | None, denominator: int) -> float | None:
     return None if count is None or denominator == 0 else count / denominator
 
 
-def average_precision(scores: np.ndarray, positive: np.ndarray) -> float | None:
+def average_precision(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> float | None:
     """Non-interpolated average precision of `scores` [n] for the bool `positive` [n]; tied scores are one step.
 
     None where nothing is positive.

@@ -3,11 +3,11 @@
 import shlex
 
 from floor_events.config import plan as floor_plan
-from floor_events.protocol import FloorEventError
+from common.errors import InputError
 
 try:
     FLOOR = floor_plan(config.get("floor_events"), RESULTS)
-except FloorEventError as error:
+except InputError as error:
     refuse(error)
 
 FLOOR_TARGETS = FLOOR.outputs if FLOOR else []

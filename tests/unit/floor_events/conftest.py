@@ -66,7 +66,7 @@ def call(programs, monkeypatch, capsys):
         monkeypatch.setattr(sys, "argv", [f"{name}.py", *map(str, arguments)])
         status = 0
         try:
-            program.run_command(program.PROGRAM, program.main)
+            program.run_script(program.main, program.PROGRAM)
         except SystemExit as ending:
             status = ending.code
         out, err = capsys.readouterr()

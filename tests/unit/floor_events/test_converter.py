@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 
+from common.files import write_files
 from floor_events.converter import align, convert
 from floor_events.inputs import content_sha256
-from floor_events.writing import write_files
 
 
 def test_every_cell_has_its_source():

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from common.errors import InputError
+from common.files import write_files
 from floor_events.config import plan
-from floor_events.protocol import FloorEventError
 from floor_events.synthetic import synthetic_files
-from floor_events.writing import write_files
 
 
 def section(**changes):
@@ -94,7 +94,7 @@ def test_the_plan():
     ],
 )
 def test_mistakes_are_one_line(changes, expected):
-    with pytest.raises(FloorEventError) as caught:
+    with pytest.raises(InputError) as caught:
         plan(section(**changes), "results")
     assert str(caught.value).startswith("config/config.yaml: ")
     assert expected in str(caught.value)
@@ -102,9 +102,9 @@ def test_mistakes_are_one_line(changes, expected):
 
 
 def test_an_unknown_key_is_refused_when_off_and_a_list_is_no_section():
-    with pytest.raises(FloorEventError, match="unknown key"):
+    with pytest.raises(InputError, match="unknown key"):
         plan({"enabled": False, "runz": []}, "results")
-    with pytest.raises(FloorEventError, match="expected a mapping"):
+    with pytest.raises(InputError, match="expected a mapping"):
         plan([], "results")
 
 
@@ -140,7 +140,8 @@ floor_events:
 
 def test_the_rules(tmp_path, tools):
     shutil.copytree(tools.ROOT / "scripts", tmp_path / "scripts")
-    shutil.copytree(tools.ROOT / "src" / "floor_events", tmp_path / "src" / "floor_events")
+    for package in ("common", "floor_events"):
+        shutil.copytree(tools.ROOT / "src" / package, tmp_path / "src" / package)
     (tmp_path / "workflow" / "rules").mkdir(parents=True)
     shutil.copy(tools.ROOT / "workflow" / "rules" / "floor.smk", tmp_path / "workflow" / "rules")
     (tmp_path / "envs").mkdir()

@@ -7,8 +7,8 @@ import pickle
 import numpy as np
 import pytest
 
-from floor_events.protocol import FloorEventError
-from floor_events.writing import write_files
+from common.errors import InputError
+from common.files import write_files
 
 EVALUATE, CONVERT = "evaluate_floor_state_changes", "prepare_egospeak_floor_eval"
 
@@ -240,7 +240,7 @@ def test_an_output_that_cannot_be_placed_leaves_nothing(refused_evaluation, tmp_
 
 def test_a_file_that_cannot_be_written_takes_the_others_with_it(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(FloorEventError, match="cannot be written"):
+    with pytest.raises(InputError, match="cannot be written"):
         write_files({tmp_path / "first.csv": b"1", tmp_path / "file" / "second.csv": b"2"})
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 

@@ -246,4 +246,4 @@ def test_help_names_every_option_and_its_unit(call):
 
 def test_no_partial_file_is_left(evaluated, tmp_path):
     evaluated()
-    assert not list(tmp_path.rglob("*partial*"))
+    assert not list(tmp_path.rglob(".tmp-*"))

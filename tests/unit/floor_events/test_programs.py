@@ -36,15 +36,14 @@ python3 evaluate_floor_state_changes.py \\
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    """scripts/ and src/floor_events alone, with synthetic sessions of 4000 rows beside them in study/."""
+    """scripts/, src/common and src/floor_events alone, with synthetic sessions of 4000 rows beside them in study/."""
     root = tmp_path_factory.mktemp("checkout")
     here = Path(__file__).resolve().parents[3]
     (root / "scripts").mkdir()
     for name in ("evaluate_floor_state_changes", "prepare_egospeak_floor_eval", "make_synthetic_floor_sessions"):
         shutil.copy(here / "scripts" / f"{name}.py", root / "scripts")
-    shutil.copytree(
-        here / "src" / "floor_events", root / "src" / "floor_events", ignore=shutil.ignore_patterns("__py*")
-    )
+    for package in ("common", "floor_events"):
+        shutil.copytree(here / "src" / package, root / "src" / package, ignore=shutil.ignore_patterns("__py*"))
     shell(root, "python3 make_synthetic_floor_sessions.py --output-dir ../study --rows 4000")
     return root
 
@@ -122,7 +121,7 @@ def test_a_reader_that_leaves_gets_no_traceback(checkout):
 def test_the_library_stays_light(checkout):
     program = (
         "import sys; sys.path.insert(0, '../src'); import floor_events, floor_events.config, floor_events.synthetic;"
-        "heavy = {'emma', 'rfgen', 'torch', 'pandas', 'pydantic', 'scipy'};"
+        "heavy = {'emma', 'rfgen', 'torch', 'pandas', 'pydantic', 'scipy', 'yaml'};"
         "print(sorted({m.split('.')[0] for m in sys.modules} & heavy))"
     )
     assert shell(checkout, f'python3 -c "{program}"').stdout == "[]\n"

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from common.errors import InputError, OneLineParser, natural, run_script
-from common.files import atomic, parse, read_json, read_yaml, write_json, write_text
-from emma.tasks import Strict
+from common.files import atomic, parse, read_json, read_yaml, write_files, write_json, write_text
 
 BAD_JSON = {
     "cut off": b'{"a": 1',
@@ -88,6 +88,19 @@ def test_json_comes_back_as_it_was_written(tmp_path_factory, value):
     assert list(path.parent.iterdir()) == [path]
 
 
+def test_several_files_are_written_all_or_none(tmp_path):
+    first, second = tmp_path / "new" / "first.csv", tmp_path / "second.csv"
+    write_files({first: b"1", second: b"2"})
+    assert (first.read_bytes(), second.read_bytes()) == (b"1", b"2")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"file/third\.csv: cannot be written .*; expected a writable path"):
+        write_files({first: b"3", tmp_path / "file" / "third.csv": b"4"})
+    with pytest.raises(InputError, match=r"new: a folder; expected a file name"):
+        write_files({second: b"3", tmp_path / "new": b"4"})
+    assert (first.read_bytes(), second.read_bytes()) == (b"1", b"2")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "first.csv", "new", "second.csv"]
+
+
 @pytest.mark.parametrize("value", [float("nan"), [float("inf")], {1, 2}, object()])
 def test_what_is_not_json_is_not_written(tmp_path, value):
     path = tmp_path / "a.json"
@@ -119,7 +132,7 @@ def test_the_next_writer_removes_what_a_killed_one_left(tmp_path):
     assert sorted(tmp_path.iterdir()) == sorted([path, others])
 
 
-class Record(Strict):
+class Record(BaseModel, extra="forbid"):
     number: int
     share: float = 0.5
     flag: bool = False
