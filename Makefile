@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 SNAKEMAKE := $(if $(filter true 1,$(CI)),TTY_INTERACTIVE=0 )$(BIN)/snakemake --logger rich --cores $(CORES)
 PYTHON_SOURCES := src scripts tests benchmarks examples
 
-.PHONY: setup cluster leaderboard reports test test-cluster lint format bench clean
+.PHONY: setup cluster leaderboard reports test test-cluster lint types format bench clean
 
 setup: $(VENV)/installed
 
@@ -50,6 +50,9 @@ lint: setup
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/lint-imports
 	$(BIN)/snakemake --lint
+
+types: setup
+	$(BIN)/mypy
 
 format: setup
 	$(BIN)/ruff check --fix $(PYTHON_SOURCES)
