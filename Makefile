@@ -3,7 +3,7 @@ CORES ?= 2
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# A bar a rule on a terminal, a few lines elsewhere and in CI; the log of a job that failed in any case.
+# One bar per rule on a terminal, a few lines elsewhere and in CI; the log of a job that failed in any case.
 SNAKEMAKE := $(if $(filter true 1,$(CI)),TTY_INTERACTIVE=0 )$(BIN)/snakemake --logger rich --cores $(CORES)
 PYTHON_SOURCES := src scripts tests benchmarks examples
 

@@ -1,6 +1,6 @@
-"""Look at a backbone before it is run: shape, finiteness, determinism, speed and more, on 16 scenes a task, in seconds.
+"""Look at a backbone before it is run: shape, finiteness, determinism, speed and more, on 16 scenes per task, in seconds.
 
-One line a check. Status 1 where a check failed, 2 on bad input.
+One line per check. Status 1 where a check failed, 2 on bad input.
 """
 
 import sys
@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def main() -> None:
-    """Load the scenes and the backbone, print a line a check and a verdict."""
+    """Load the scenes and the backbone, print one line per check and a verdict."""
     without_pandas()
     parser = OneLineParser(description=__doc__)
     parser.add_argument("model", help="NAME of config/models/NAME.yaml, or the path of a config")

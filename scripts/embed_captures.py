@@ -11,7 +11,7 @@ from emma.data.tables import without_pandas
 
 
 def main() -> None:
-    """Write one table a set; where the model does not take the scenes' shape, one that says so."""
+    """Write one table per set; where the model does not take the scenes' shape, one that says so."""
     without_pandas()
     parser = OneLineParser(description=__doc__)
     parser.add_argument("--model-config", type=Path, required=True, help="config/models/NAME.yaml")

@@ -15,7 +15,7 @@ from emma.data.tables import without_pandas
 
 
 def main() -> None:
-    """Print one line a split, and a verdict."""
+    """Print one line per split, and a verdict."""
     without_pandas()
     parser = OneLineParser(description=__doc__)
     parser.add_argument("manifest", type=Path, help="release/manifest.json of a release that is committed")

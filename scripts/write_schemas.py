@@ -20,7 +20,7 @@ SCHEMAS = {
 
 
 def main() -> None:
-    """Write one file a kind."""
+    """Write one file per kind."""
     parser = OneLineParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("config/schemas"), help="folder (default config/schemas)")
     arguments = parser.parse_args()

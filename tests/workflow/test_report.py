@@ -28,7 +28,7 @@ def test_a_report_holds_page_tables_figures_and_captions(finished, report):
     text = files["report.html"].read_text()
     for category in ("1. Leaderboard", "2. Tables", "3. Figures", "4. Reports"):
         assert category in text
-    for caption in ("cannot be told apart", "A row a model, task and held-out value", "in the colours of a paper"):
+    for caption in ("cannot be told apart", "One row per model, task and held-out value", "in the colours of a paper"):
         assert caption in text
     assert "What the OOD averages rest on" in text
     assert "no population estimate" in text
