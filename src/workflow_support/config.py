@@ -22,13 +22,40 @@ _Captures = Annotated[
 class ProjectConfig(Strict):
     """The keys of ``config/config.yaml``; each can be set on the command line with ``--config key=value``."""
 
-    release: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-    seed: Annotated[int, Field(ge=0)]
-    eval_split: Literal["DEV", "HOLDOUT"]
-    models: Annotated[tuple[str, ...], Field(min_length=1)]
-    submissions: tuple[str, ...] = ()
-    real_captures: _Captures = "surrogate"
-    floor_events: dict[str, Any] | None = None
+    release: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="name of a file in `releases/`")]
+    seed: Annotated[
+        int, Field(ge=0, description="draws enrolment sessions and bootstrap resamples; recorded in every run")
+    ]
+    eval_split: Annotated[
+        Literal["DEV", "HOLDOUT"],
+        Field(
+            description="`DEV`; or `HOLDOUT`, which needs the secret seed in `EMMA_HOLDOUT_SEED` (or a file named "
+            "by `EMMA_HOLDOUT_SEED_FILE`) and a release that is committed to it"
+        ),
+    ]
+    models: Annotated[tuple[str, ...], Field(min_length=1, description="names of files in `models/`")]
+    submissions: Annotated[
+        tuple[str, ...],
+        Field(
+            description="folders of submitted predictions, inside the project "
+            "([docs/submissions.md](../docs/submissions.md))"
+        ),
+    ] = ()
+    real_captures: Annotated[
+        _Captures,
+        Field(
+            description="`surrogate` (synthetic recordings by another receiver), `none`, or a list of capture "
+            "sets, with the keys of an entry below; [real_captures.yaml](real_captures.yaml) lists "
+            "the known public ones"
+        ),
+    ] = "surrogate"
+    floor_events: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="the EasyCom evaluation ([docs/floor_events.md](../docs/floor_events.md)); off unless it "
+            "has `enabled: true`"
+        ),
+    ] = None
 
     @field_validator("real_captures")
     @classmethod

@@ -46,21 +46,34 @@ SUBMITTED_SCHEMA = pa.schema([PREDICTION_SCHEMA.field("scene_id"), PREDICTION_SC
 class DeclaredReadout(Strict):
     """The head that made a task's predictions, as its author declares it."""
 
-    kind: str
-    embedding_dim: Annotated[int, Field(ge=0)]
-    parameters: Annotated[int, Field(ge=0)]
+    kind: Annotated[str, Field(description="kind of the head")]
+    embedding_dim: Annotated[int, Field(ge=0, description="width of the embedding that it was fit on")]
+    parameters: Annotated[int, Field(ge=0, description="number of parameters")]
 
 
 class SubmissionManifest(Strict):
     """The content of ``submission.yaml``."""
 
-    model: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=64)]
-    pretraining: Pretraining | Literal["unknown"]
-    data_release_hash: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    harness_version: str
-    eval_split: Literal["DEV", "HOLDOUT"] = "DEV"
-    seed: Annotated[int, Field(ge=0)]
-    readouts: Annotated[dict[TaskID, DeclaredReadout], Field(min_length=1)]
+    model: Annotated[
+        str,
+        Field(
+            pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+            max_length=64,
+            description="name on the board, which no other model has",
+        ),
+    ]
+    pretraining: Annotated[
+        Pretraining | Literal["unknown"], Field(description="what pretraining saw, `{}` for nothing, or `unknown`")
+    ]
+    data_release_hash: Annotated[
+        str, Field(pattern=r"^[0-9a-f]{64}$", description="the release that the predictions are for")
+    ]
+    harness_version: Annotated[str, Field(description="version of this project that the folds come from")]
+    eval_split: Annotated[Literal["DEV", "HOLDOUT"], Field(description="`DEV` or `HOLDOUT`")] = "DEV"
+    seed: Annotated[int, Field(ge=0, description="the run's seed, which drew the enrolment sessions")]
+    readouts: Annotated[
+        dict[TaskID, DeclaredReadout], Field(min_length=1, description="per task, the head that made the predictions")
+    ]
 
     @property
     def name(self) -> str:

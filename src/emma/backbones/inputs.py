@@ -37,16 +37,53 @@ class Contract(Strict):
     ``max``. ``batch_size`` is the most scenes that a call of ``embed`` gets.
     """
 
-    antennas: Annotated[int, Field(ge=1, le=4096)] | Literal["any"] = "any"
-    missing_antennas: Literal["refuse", "zeros", "repeat"] = "refuse"
-    sample_rate_hz: Annotated[float, Field(gt=0)] | None = None
-    samples: Annotated[int, Field(ge=1, le=1 << 24)] | Literal["any"] = "any"
-    fit: Literal["crop", "pad", "tile"] = "crop"
-    normalise: Literal["unit_power", "antenna_unit_power", "max_abs", "none"] = "unit_power"
-    gain_db: Annotated[float, Field(ge=-200, le=200)] = 0.0
-    layout: Literal["complex", "channels", "stacked", "interleaved"] | None = None
-    pooling: Literal["none", "mean", "first", "max"] = "none"
-    batch_size: Annotated[int, Field(ge=1, le=4096)] = 64
+    antennas: Annotated[
+        Annotated[int, Field(ge=1, le=4096)] | Literal["any"], Field(description="the first k antennas, or `any`")
+    ] = "any"
+    missing_antennas: Annotated[
+        Literal["refuse", "zeros", "repeat"],
+        Field(
+            description="where a scene has fewer than k: `refuse`, `zeros`, or `repeat` (its antennas again, in turn)"
+        ),
+    ] = "refuse"
+    sample_rate_hz: Annotated[
+        Annotated[float, Field(gt=0)] | None,
+        Field(
+            description="resample to this rate, in Hz (`scipy.signal.resample_poly`; ratios of whole numbers up "
+            "to 1000); without it, the scene's own"
+        ),
+    ] = None
+    samples: Annotated[
+        Annotated[int, Field(ge=1, le=1 << 24)] | Literal["any"], Field(description="the first n samples, or `any`")
+    ] = "any"
+    fit: Annotated[
+        Literal["crop", "pad", "tile"],
+        Field(
+            description="where a scene is shorter than n: `crop` (refuse), `pad` (zeros after its end), `tile` "
+            "(itself again from its start)"
+        ),
+    ] = "crop"
+    normalise: Annotated[
+        Literal["unit_power", "antenna_unit_power", "max_abs", "none"],
+        Field(
+            description="`unit_power` (the scene, over all antennas, at mean power 1), `antenna_unit_power` (each "
+            "antenna), `max_abs` (greatest magnitude 1), `none`"
+        ),
+    ] = "unit_power"
+    gain_db: Annotated[float, Field(ge=-200, le=200, description="amplitude gain after that, in dB (20 log10)")] = 0.0
+    layout: Annotated[
+        Literal["complex", "channels", "stacked", "interleaved"] | None,
+        Field(
+            description="`complex` `[B, A, T]`; float32 `channels` `[B, 2A, T]` (I, Q of each antenna in turn), "
+            "`stacked` `[B, 2A, T]` (all I, then all Q), `interleaved` `[B, A, 2T]`; without it "
+            "`complex`, for `onnx` `channels`"
+        ),
+    ] = None
+    pooling: Annotated[
+        Literal["none", "mean", "first", "max"],
+        Field(description="for an output `[B, tokens, D]`: `mean`, `first` (a class token), `max`; else `none`"),
+    ] = "none"
+    batch_size: Annotated[int, Field(ge=1, le=4096, description="most scenes per call of `embed`")] = 64
 
     @model_validator(mode="after")
     def _rules_have_a_number(self) -> Contract:

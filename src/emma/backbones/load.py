@@ -23,11 +23,11 @@ from emma.tasks import Strict, TaskID
 class Pretraining(Strict):
     """What a model's pretraining saw, by axis; the board marks every held-out value that is listed here."""
 
-    environments: tuple[str, ...] = ()
-    devices: tuple[str, ...] = ()
-    frequency_bands: tuple[str, ...] = ()
-    snr_regimes: tuple[str, ...] = ()
-    release_splits: tuple[str, ...] = ()
+    environments: Annotated[tuple[str, ...], Field(description="environments that pretraining saw")] = ()
+    devices: Annotated[tuple[str, ...], Field(description="device units that pretraining saw")] = ()
+    frequency_bands: Annotated[tuple[str, ...], Field(description="frequency bands that pretraining saw")] = ()
+    snr_regimes: Annotated[tuple[str, ...], Field(description="SNR regimes that pretraining saw")] = ()
+    release_splits: Annotated[tuple[str, ...], Field(description="splits of the release that pretraining saw")] = ()
 
 
 class PretrainRule(Strict):
@@ -37,8 +37,15 @@ class PretrainRule(Strict):
     weights as named arrays.
     """
 
-    function: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")]
-    options: dict[str, int | float | str] = {}  # noqa: RUF012 (pydantic copies defaults)
+    function: Annotated[
+        str,
+        Field(
+            pattern=r"^[\w.]+:\w+$",
+            description="`package.module:function`, called with the PRETRAIN pools by name, the seed and "
+            "`options`; returns the weights",
+        ),
+    ]
+    options: Annotated[dict[str, int | float | str], Field(description="passed to the function")] = {}  # noqa: RUF012 (pydantic copies defaults)
 
 
 class ModelConfig(Contract):
@@ -49,18 +56,53 @@ class ModelConfig(Contract):
     limits a model to some tasks; such a model has no OOD average. ``licence`` is the weights' own (SPDX).
     """
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-    kind: Literal["backbone", "reference"] = "backbone"
-    factory: Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None = None
-    onnx: str | None = None
-    weights: str | None = None
-    weights_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
-    pretrain: PretrainRule | None = None
-    options: dict[str, int | float | str | bool] = {}  # noqa: RUF012
-    device: Literal["cpu", "cuda"] = "cpu"
-    tasks: tuple[TaskID, ...] = tuple(TaskID)
-    pretraining: Pretraining | Literal["unknown"]
-    licence: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="the file's name")]
+    kind: Annotated[
+        Literal["backbone", "reference"],
+        Field(description="`backbone`, or `reference` for a textbook row outside the ranking"),
+    ] = "backbone"
+    factory: Annotated[
+        Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None,
+        Field(
+            description="`package.module:function`, installed or in the project's folder, called with the weights "
+            "(arrays by name, or None) and `options`; this or `onnx`. A module or function that is "
+            "not there is refused before anything runs, errors of its own imports as the first job "
+            "meets it"
+        ),
+    ] = None
+    onnx: Annotated[
+        str | None,
+        Field(
+            description="ONNX file: one input float32 `[batch, 2 antennas, samples]`, I and Q of each antenna in "
+            "turn (or another `layout`); one output float32 `[batch, D]`, or `[batch, tokens, D]` "
+            "with a `pooling`"
+        ),
+    ] = None
+    weights: Annotated[str | None, Field(description="safetensors file, relative to the project")] = None
+    weights_sha256: Annotated[
+        Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None,
+        Field(description="SHA-256 of `weights` or `onnx`, lower-case hexadecimal; required with them"),
+    ] = None
+    pretrain: Annotated[
+        PretrainRule | None,
+        Field(description="function that trains the weights on the release's PRETRAIN pool, as a rule of the workflow"),
+    ] = None
+    options: Annotated[dict[str, int | float | str | bool], Field(description="passed to the factory")] = {}  # noqa: RUF012
+    device: Annotated[
+        Literal["cpu", "cuda"],
+        Field(description="`cpu` or `cuda`, passed to the factory or to onnxruntime; refused where it is absent"),
+    ] = "cpu"
+    tasks: Annotated[
+        tuple[TaskID, ...],
+        Field(description="tasks that the model takes; fewer than all scored ones, and it has no OOD average"),
+    ] = tuple(TaskID)
+    pretraining: Annotated[
+        Pretraining | Literal["unknown"], Field(description="what pretraining saw, `{}` for nothing, or `unknown`")
+    ]
+    licence: Annotated[
+        Annotated[str, Field(min_length=1, max_length=200)] | None,
+        Field(description="of the weights, an SPDX expression"),
+    ] = None
 
     @model_validator(mode="after")
     def _one_source(self) -> ModelConfig:

@@ -33,8 +33,13 @@ class Labels(Strict):
     (empty for an angle, and then the label is degrees).
     """
 
-    column: str | None = None
-    classes: dict[str, str] = {}  # noqa: RUF012 (pydantic copies defaults)
+    column: Annotated[str | None, Field(description="the label's column, where the layout has several")] = None
+    classes: Annotated[
+        dict[str, str],
+        Field(
+            description="from the set's names of classes to the task's; none for an angle, whose label is in degrees"
+        ),
+    ] = {}  # noqa: RUF012 (pydantic copies defaults)
 
 
 class CaptureEntry(Strict):
@@ -44,11 +49,21 @@ class CaptureEntry(Strict):
     where the workflow makes the set itself (a surrogate).
     """
 
-    name: _NAME
-    adapter: Literal[ADAPTERS]
-    path: str | None = None
-    task: TaskID
-    mapping: Labels = Labels()
+    name: Annotated[_NAME, Field(description="name of a file in `captures/`")]
+    adapter: Annotated[
+        Literal[ADAPTERS],
+        Field(description="reader of the set's file layout ([docs/captures.md](../docs/captures.md))"),
+    ]
+    path: Annotated[
+        str | None,
+        Field(
+            description="the set's folder, relative to the project; none for a surrogate set, which the workflow writes"
+        ),
+    ] = None
+    task: Annotated[TaskID, Field(description="task that the set is scored on")]
+    mapping: Annotated[Labels, Field(description="where the set keeps its labels, and what the task calls them")] = (
+        Labels()
+    )
 
 
 class SceneShape(Strict):
@@ -57,10 +72,10 @@ class SceneShape(Strict):
     ``samples`` at ``sample_rate_hz``; ``windows`` of them a recording, evenly spread from source sample ``start`` on.
     """
 
-    samples: Annotated[int, Field(ge=1)]
-    sample_rate_hz: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-    start: Annotated[int, Field(ge=0)] = 0
-    windows: Annotated[int, Field(ge=1)] = 1
+    samples: Annotated[int, Field(ge=1, description="samples per scene")]
+    sample_rate_hz: Annotated[float, Field(gt=0, allow_inf_nan=False, description="sample rate of a scene, in Hz")]
+    start: Annotated[int, Field(ge=0, description="first sample of the recording that is used")] = 0
+    windows: Annotated[int, Field(ge=1, description="scenes per recording, evenly spread")] = 1
 
 
 class CaptureSet(Strict):
@@ -73,21 +88,45 @@ class CaptureSet(Strict):
     ``demonstration``: shown with its n, never part of a model's gap.
     """
 
-    name: _NAME
-    kind: Literal["real", "surrogate"]
-    task: TaskID
-    source: str
-    licence: str
-    session: str
-    caveats: tuple[str, ...]
-    scene: SceneShape | None = None
-    classes: tuple[str, ...] = ()
-    anchors: Anchors | None = None
-    anchor_law: str | None = None
-    apart: tuple[str, ...] = ()
-    twin: dict[str, Any] | Literal["release"]
-    surrogate: dict[str, Any] | None = None
-    demonstration: bool = False
+    name: Annotated[_NAME, Field(description="the file's name")]
+    kind: Annotated[
+        Literal["real", "surrogate"], Field(description="`real`, or `surrogate` for a set that the generator writes")
+    ]
+    task: Annotated[TaskID, Field(description="task that the set is scored on")]
+    source: Annotated[str, Field(description="where the set comes from; shown wherever its score is")]
+    licence: Annotated[str, Field(description="the set's licence; shown wherever its score is")]
+    session: Annotated[str, Field(description="what the bootstrap draws as a whole; shown wherever its score is")]
+    caveats: Annotated[tuple[str, ...], Field(description="sentences that stand wherever its score is; at least one")]
+    scene: Annotated[
+        SceneShape | None, Field(description="the scene that a recording becomes; without it, the set's own shape")
+    ] = None
+    classes: Annotated[
+        tuple[str, ...],
+        Field(
+            description="classes that the set shares with its matched synthetic set; none for an angle, or where "
+            "`twin` is `release`"
+        ),
+    ] = ()
+    anchors: Annotated[
+        Anchors | None, Field(description="frozen anchors of a matched synthetic set of its own; else the release's")
+    ] = None
+    anchor_law: Annotated[str | None, Field(description="where these anchors come from")] = None
+    apart: Annotated[tuple[str, ...], Field(description="groups of the set's scenes that are also shown alone")] = ()
+    twin: Annotated[
+        dict[str, Any] | Literal["release"],
+        Field(
+            description="the matched synthetic set, on whose TRAIN scenes readouts are fit: `release` where the "
+            "set has the release's format, else the recipe of scenes like the set's "
+            "(`rfgen.captures.twins`)"
+        ),
+    ]
+    surrogate: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="recipe of a surrogate set (`rfgen.captures.surrogate`); with `kind: surrogate`, and only then"
+        ),
+    ] = None
+    demonstration: Annotated[bool, Field(description="shown with its number of scenes, never part of a gap")] = False
 
     @field_validator("caveats")
     @classmethod

@@ -30,22 +30,22 @@ def results_folder(release: str, split: Split = Split.DEV) -> str:
 class BootstrapSpec(Strict):
     """How intervals are drawn: number of resamples and confidence level."""
 
-    resamples: Annotated[int, Field(ge=100)]
-    level: Annotated[float, Field(gt=0, lt=1)]
+    resamples: Annotated[int, Field(ge=100, description="number of resamples")]
+    level: Annotated[float, Field(gt=0, lt=1, description="confidence level of the intervals, between 0 and 1")]
 
 
 class SplitRecord(Strict):
     """One frozen split of one task: its number of scenes and the content hash of its index."""
 
-    scenes: int
-    index_hash: str
+    scenes: Annotated[int, Field(description="number of scenes")]
+    index_hash: Annotated[str, Field(description="content hash of the index")]
 
 
 class HoldoutCommitment(Strict):
     """What binds the secret HOLDOUT split before it is opened: SHA-256 of its seed, and its expected splits."""
 
-    seed_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    splits: dict[TaskID, SplitRecord]
+    seed_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the secret seed")]
+    splits: Annotated[dict[TaskID, SplitRecord], Field(description="the expected HOLDOUT split of each task")]
 
 
 class ReleaseConfig(Strict):
@@ -55,14 +55,23 @@ class ReleaseConfig(Strict):
     ``stress_regimes`` names, for each task, the SNR regimes that take turns in the stress report.
     """
 
-    release: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-    seed: Annotated[int, Field(ge=0)]
-    rfgen: dict[str, Any]
-    tasks: dict[TaskID, TaskSpec]
-    stress_regimes: dict[TaskID, tuple[Name, ...]]
-    bootstrap: BootstrapSpec
-    caveats: tuple[str, ...]
-    holdout: HoldoutCommitment | None = None
+    release: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="the file's name")]
+    seed: Annotated[int, Field(ge=0, description="seed of the public splits")]
+    rfgen: Annotated[
+        dict[str, Any],
+        Field(description="the generator's recipe: every number of the scenes ([docs/scenes.md](../docs/scenes.md))"),
+    ]
+    tasks: Annotated[dict[TaskID, TaskSpec], Field(description="how each task is scored")]
+    stress_regimes: Annotated[
+        dict[TaskID, tuple[Name, ...]],
+        Field(description="per task, the SNR regimes that take turns in `reports/stress.json`"),
+    ]
+    bootstrap: Annotated[BootstrapSpec, Field(description="how intervals are drawn")]
+    caveats: Annotated[tuple[str, ...], Field(description="sentences that stand wherever an aggregate is shown")]
+    holdout: Annotated[
+        HoldoutCommitment | None,
+        Field(description="the commitment to the secret split ([docs/protocol.md](../docs/protocol.md))"),
+    ] = None
 
     @model_validator(mode="after")
     def _complete(self) -> ReleaseConfig:

@@ -21,11 +21,20 @@ class ReadoutSpec(Strict):
     (discriminant). Standardisation uses the fit's own TRAIN scenes.
     """
 
-    kind: str
-    regularisation: Annotated[float, Field(gt=0)]
-    class_balanced: bool = False
-    max_embedding_dim: Annotated[int, Field(ge=1)] = 2048
-    max_parameters: Annotated[int, Field(ge=1)]
+    kind: Annotated[
+        str, Field(description="a readout that fits the task's target: `ridge`, `logistic`, `discriminant`")
+    ]
+    regularisation: Annotated[
+        float,
+        Field(
+            gt=0,
+            description="L2 weight on the mean loss; for `discriminant` the share of the within-class scatter "
+            "replaced by a multiple of the identity",
+        ),
+    ]
+    class_balanced: Annotated[bool, Field(description="weight the classes alike")] = False
+    max_embedding_dim: Annotated[int, Field(ge=1, description="widest embedding that is fit")] = 2048
+    max_parameters: Annotated[int, Field(ge=1, description="most parameters of the head")]
 
     @field_validator("kind")
     @classmethod
@@ -38,8 +47,8 @@ class ReadoutSpec(Strict):
 class Anchors(Strict):
     """The frozen pair that maps a raw score to [0, 1]: the score of no skill and the perfect score."""
 
-    minimum: float
-    maximum: float
+    minimum: Annotated[float, Field(description="the score of no skill or the perfect score, whichever is less")]
+    maximum: Annotated[float, Field(description="the other one")]
 
     @model_validator(mode="after")
     def _ordered(self) -> Anchors:
@@ -57,17 +66,23 @@ class TaskSpec(Strict):
     where metrics are known: ``emma.evaluation.metric_checks``.
     """
 
-    target: str
-    classes: tuple[str, ...] = ()
-    readout: ReadoutSpec
-    metric: str
-    unit: str
-    secondary_metrics: tuple[str, ...] = ()
-    ood_axis: OODAxis
-    held_out: tuple[Name, ...]
-    in_ood_avg: bool
-    anchors: Anchors
-    layered_band: tuple[Name, ...] = ()
+    target: Annotated[str, Field(description="kind of label: `angle`, `binary`, `class` or `enrolled_class`")]
+    classes: Annotated[
+        tuple[str, ...], Field(description="names of the classes; for a `binary` target the last one is positive")
+    ] = ()
+    readout: Annotated[ReadoutSpec, Field(description="the pinned head")]
+    metric: Annotated[str, Field(description="name of the metric ([docs/metrics.md](../docs/metrics.md))")]
+    unit: Annotated[str, Field(description="unit of the metric")]
+    secondary_metrics: Annotated[tuple[str, ...], Field(description="metrics that are shown beside it")] = ()
+    ood_axis: Annotated[OODAxis, Field(description="the axis of which values are held out")]
+    held_out: Annotated[tuple[Name, ...], Field(description="values of the axis that take turns at being unseen")]
+    in_ood_avg: Annotated[bool, Field(description="whether the score enters the OOD average")]
+    anchors: Annotated[
+        Anchors, Field(description="the frozen pair of scores between which a score is mapped to [0, 1]")
+    ]
+    layered_band: Annotated[
+        tuple[Name, ...], Field(description="bands that are held out together with the axis, as a secondary protocol")
+    ] = ()
 
     @field_validator("target")
     @classmethod

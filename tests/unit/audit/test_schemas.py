@@ -1,6 +1,7 @@
 """The committed JSON Schemas are those of the records, and the shipped files pass them."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,11 +19,31 @@ FILES = [
 ]
 
 
-def test_committed_schemas_match_the_records(tmp_path):
-    command = [sys.executable, str(ROOT / "scripts/write_schemas.py"), "--out", str(tmp_path)]
+def test_committed_schemas_and_tables_match_the_records(tmp_path):
+    page = tmp_path / "README.md"
+    shutil.copy(ROOT / "config/README.md", page)
+    out = tmp_path / "schemas"
+    command = [sys.executable, str(ROOT / "scripts/write_schemas.py"), "--out", str(out), "--page", str(page)]
     subprocess.run(command, check=True)
-    written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    written = {path.name: path.read_bytes() for path in out.iterdir()}
     assert written == {path.name: path.read_bytes() for path in (ROOT / "config/schemas").iterdir()}
+    assert page.read_bytes() == (ROOT / "config/README.md").read_bytes(), "run scripts/write_schemas.py"
+
+
+def test_a_record_without_a_table_is_refused(tmp_path):
+    page = tmp_path / "README.md"
+    page.write_text((ROOT / "config/README.md").read_text().replace("keys of Anchors:", "keys of nothing:"))
+    command = [
+        sys.executable,
+        str(ROOT / "scripts/write_schemas.py"),
+        "--out",
+        str(tmp_path / "out"),
+        "--page",
+        str(page),
+    ]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, (tmp_path / "out").exists()) == (2, False)
+    assert ended.stderr.startswith(f"{page}: expected one pair of markers: <!-- keys of Anchors")
 
 
 @pytest.mark.parametrize(("kind", "path"), FILES, ids=[path.name for _, path in FILES])
