@@ -1,4 +1,4 @@
-"""Look at a backbone before it is run: shape, finiteness, determinism, speed and more, on 16 scenes per task, in seconds.
+"""Look at a backbone before a run: shape, finiteness, determinism, speed and more, in seconds, on 16 scenes per task.
 
 One line per check. Status 1 where a check failed, 2 on bad input.
 """
