@@ -4,7 +4,7 @@ from pathlib import Path
 
 from common.errors import InputError, OneLineParser, run_script
 from common.files import parse, read_json, write_json, write_text
-from emma.captures.sim_to_real import read_gaps
+from emma.captures.report import read_gaps
 from emma.data.release import load_manifest
 from emma.data.tables import without_pandas
 from emma.evaluation.scoring import primary_replicates
@@ -35,7 +35,7 @@ def main() -> None:
     replicates = primary_replicates(manifest, arguments.replicates, first.run_manifest.seed, first.eval_split)
     gaps = read_gaps(arguments.sim_to_real, manifest, runs) if arguments.sim_to_real else None
     board, aggregation = build_board(manifest, runs, replicates, gaps)
-    write_json(arguments.aggregation, aggregation)
+    write_json(arguments.aggregation, aggregation.model_dump(mode="json"))
     write_text(arguments.csv, board_csv(board))
     write_json(arguments.schema, Board.model_json_schema())
     write_json(arguments.board, board.model_dump(mode="json"))

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from common.errors import OneLineParser, run_script
 from common.files import parse, read_json, read_yaml, write_json, write_text
+from emma.captures.records import CaptureRecord, ConversionRecord
+from emma.captures.report import report_text, sim_to_real_report
 from emma.captures.settings import CaptureSet
-from emma.captures.sim_to_real import report_text, sim_to_real_report
 from emma.data.release import load_manifest
 from emma.data.tables import without_pandas
 from emma.results.records import RunRecord
@@ -32,13 +33,13 @@ def main() -> None:
     sets = {}
     for path, record in zip(arguments.captures, arguments.records, strict=True):
         declared = parse(CaptureSet, read_yaml(path), path)
-        sets[declared.name] = (declared, read_json(record))
+        sets[declared.name] = (declared, parse(ConversionRecord, read_json(record), record))
     runs = [parse(RunRecord, read_json(path), path) for path in arguments.runs]
     scores = {run.model: {task: block.score for task, block in run.tasks.items()} for run in runs}
-    metrics = [read_json(path) for path in arguments.metrics]
-    report = sim_to_real_report(manifest, sets, metrics, scores, arguments.eval_split.value, arguments.seed)
+    metrics = [parse(CaptureRecord, read_json(path), path) for path in arguments.metrics]
+    report = sim_to_real_report(manifest, sets, metrics, scores, arguments.eval_split, arguments.seed)
     write_text(arguments.table, report_text(report))
-    write_json(arguments.out, report)
+    write_json(arguments.out, report.model_dump(mode="json"))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="reports/stress.json")
     arguments = parser.parse_args()
     manifest = load_manifest(arguments.manifest)
-    write_json(arguments.out, stress_report(manifest, arguments.metrics))
+    write_json(arguments.out, stress_report(manifest, arguments.metrics).model_dump(mode="json"))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,8 @@ def main() -> None:
     protocol = protocol_named(arguments.protocol, spec, manifest.stress_regimes.get(task, ()))
     train = read_assigned(manifest, task, Split.TRAIN, arguments.train_index)
     evaluation = read_assigned(manifest, task, arguments.eval_split, arguments.eval_index)
-    fold = read_fold(arguments.train, arguments.eval, arguments.protocol, arguments.value)
+    place = (arguments.protocol, arguments.value)
+    fold = read_fold(arguments.train, arguments.eval, *place, manifest.data_release_hash)
     wanted = pa.chunked_array([*fold.train["scene_id"].chunks, *fold.eval["scene_id"].chunks], pa.string())
     embeddings = Embeddings.read(arguments.embeddings, wanted)
     with threadpool_limits(1):

@@ -34,7 +34,7 @@ def main() -> None:
             protocol = protocol_named(name, spec, manifest.stress_regimes.get(task, ()))
             folds[place] = protocol.fold(value, train, evaluation, arguments.seed)
     for path in arguments.out:
-        write_side(path, folds[place_of(path)], path.stem)
+        write_side(path, folds[place_of(path)], path.stem, manifest.data_release_hash)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,9 @@ from threadpoolctl import threadpool_limits
 
 from common.errors import OneLineParser, run_script
 from common.files import parse, read_json, read_yaml, write_json
-from common.hashing import table_hash
+from emma.captures.records import CaptureScores, ConversionRecord
+from emma.captures.scoring import capture_record, capture_spec, read_sides, score_capture
 from emma.captures.settings import CaptureSet
-from emma.captures.sim_to_real import capture_record, capture_spec, read_sides, score_capture
 from emma.data.embeddings import Embeddings
 from emma.data.release import DataReleaseManifest, load_manifest
 from emma.data.tables import without_pandas, write_table
@@ -39,25 +39,24 @@ def score(
     """One model on one set."""
     folder = results / "captures" / declared.name
     out = folder / model
-    conversion = read_json(folder / "record.json")
+    conversion = parse(ConversionRecord, read_json(folder / "record.json"), folder / "record.json")
     place = (model, declared, conversion, manifest, eval_split, seed)
     embeddings = Embeddings.read(out / "embeddings.parquet")
     if embeddings.unsuited is not None:
         tables = {"synth": None, "captured": None}
-        record = capture_record(*place, {"undefined": embeddings.unsuited}, embeddings.provenance)
+        scores = CaptureScores(undefined_reason=embeddings.unsuited)
     else:
         sides = read_sides(manifest, declared, results, model, eval_split, embeddings)
         spec = capture_spec(manifest.spec(declared.task), declared)
-        content, tables = score_capture(spec, declared, manifest, sides, seed)
-        content["hashes"] = {side: table_hash(table) for side, table in tables.items()}
-        record = capture_record(*place, content, embeddings.provenance)
+        scores, tables = score_capture(spec, declared, manifest, sides, seed)
     for side, table in tables.items():
         path = out / f"{side}.parquet"
         if table is None:
             path.unlink(missing_ok=True)
         else:
             write_table(path, table, {"data_release_hash": manifest.data_release_hash})
-    write_json(out / "metrics.json", record)
+    record = capture_record(*place, scores, embeddings.provenance)
+    write_json(out / "metrics.json", record.model_dump(mode="json"))
 
 
 if __name__ == "__main__":

@@ -1,17 +1,14 @@
 """Validate a submitted bundle of predictions and score it: one line a fault and status 2, or a run record."""
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
 from common.errors import InputError, OneLineParser, natural, run_script
-from common.files import write_json
-from emma.audit.submissions import Bundle, Expected, score, validate
+from emma.audit.submissions import Bundle, Expected, score, validate, write_scored
 from emma.data.protocols import board_protocols
 from emma.data.release import load_manifest, read_assigned
-from emma.data.tables import without_pandas, write_table
-from emma.evaluation.scoring import write_replicates
+from emma.data.tables import without_pandas
 from emma.tasks import Split
 
 
@@ -40,22 +37,7 @@ def main() -> None:
         for task, record in scored.record.tasks.items():
             sys.stdout.write(f"{model} {task} {record.metric} {record.score} {record.unit}\n")
         return
-    metadata = {
-        "data_release_hash": expected.manifest.data_release_hash,
-        "model_provenance": json.dumps(scored.provenance, sort_keys=True),
-    }
-    for (task, protocol, value), (table, undefined) in scored.predictions.items():
-        place = arguments.out / "folds" / model / task.value / protocol / value
-        fold = expected.folds[task, protocol, value]
-        said = {"undefined": undefined, "eval_split": fold.eval_split, "enrolment_seed": fold.enrolment_seed}
-        more = {key: str(text) for key, text in said.items() if text is not None}
-        write_table(place / "predictions.parquet", table, metadata | more)
-        write_json(place / "metrics.json", scored.metrics[task, protocol, value])
-    made = {"eval_split": scored.record.eval_split, **scored.record.run_manifest.model_dump(mode="json")}
-    for task, replicates in scored.replicates.items():
-        path = arguments.out / "folds" / model / task.value / "score_replicates.parquet"
-        write_replicates(path, replicates, {"model": model, "task": task.value, **made})
-    write_json(arguments.out / "runs" / f"{model}.json", scored.record.model_dump(mode="json"))
+    write_scored(scored, expected, arguments.out)
 
 
 def _expected(arguments: argparse.Namespace) -> Expected:

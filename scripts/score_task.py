@@ -2,14 +2,16 @@
 
 from pathlib import Path
 
+import pyarrow as pa
+
 from common.errors import InputError, OneLineParser, natural, run_script
 from common.files import write_json
 from emma.data.protocols import InDistribution, place_of
 from emma.data.release import load_manifest
 from emma.data.tables import without_pandas
-from emma.evaluation.fitting import check_complete, read_fitted
+from emma.evaluation.fitting import PredictedFold, check_complete, read_fitted
 from emma.evaluation.metric_checks import check_metrics
-from emma.evaluation.scoring import fold_metrics, score_task, write_replicates
+from emma.evaluation.scoring import ReplicateSource, fold_record, score_task, write_replicates
 from emma.tasks import TaskID
 
 
@@ -31,32 +33,32 @@ def main() -> None:
     manifest = load_manifest(arguments.manifest)
     spec, task = manifest.spec(arguments.task), TaskID(arguments.task)
     check_metrics({task: spec}, arguments.manifest)
-    folds: dict[str, dict[str, tuple]] = {}
-    provenance, sides = {}, {place_of(path): path for path in arguments.folds}
+    folds: dict[tuple[str, str], PredictedFold] = {}
+    sides = {place_of(path): path for path in arguments.folds}
     for path in arguments.predictions:
-        protocol, value = place_of(path)
-        predictions, undefined, provenance[protocol, value] = read_fitted(
-            path, manifest.data_release_hash, arguments.seed
-        )
-        if (protocol, value) not in sides:
-            raise InputError(f"--folds: no {protocol}/{value}/eval.parquet, expected one a file of predictions")
-        check_complete(path, predictions, sides[protocol, value])
-        folds.setdefault(protocol, {})[value] = (predictions, undefined)
-    wanted = {path: place_of(path) for path in arguments.metrics}
-    for place in (*wanted.values(), (InDistribution.name, "all")):
-        if place not in provenance:
+        place = place_of(path)
+        folds[place] = read_fitted(path, manifest.data_release_hash, arguments.seed)
+        if place not in sides:
+            raise InputError(f"--folds: no {'/'.join(place)}/eval.parquet, expected one per file of predictions")
+        check_complete(path, folds[place].predictions, sides[place])
+    scored = {path: place_of(path) for path in arguments.metrics}
+    for place in (*scored.values(), (InDistribution.name, "all")):
+        if place not in folds:
             raise InputError(f"predictions: no {' '.join(place)}, expected among them")
-    splits = {made["eval_split"] for made in provenance.values()}
+    splits = {fold.eval_split for fold in folds.values()}
     if len(splits) > 1:
         raise InputError("predictions: eval_split: both dev and holdout, expected one split")
-    only = {protocol for protocol, _ in wanted.values()}
-    results, replicates = score_task(spec, task, folds, manifest.bootstrap, arguments.seed, only=only)
-    for path, (protocol, value) in wanted.items():
-        record = fold_metrics(
-            arguments.model, task, protocol, value, results[protocol][value], manifest, arguments.seed
-        )
-        write_json(path, record | provenance[protocol, value])
-    write_replicates(arguments.replicates, replicates, record | provenance[protocol, value])
+    inputs: dict[str, dict[str, tuple[pa.Table, str | None]]] = {}
+    for (protocol, value), fold in folds.items():
+        inputs.setdefault(protocol, {})[value] = (fold.predictions, fold.undefined_reason)
+    only = {protocol for protocol, _ in scored.values()}
+    scores, replicates = score_task(spec, task, inputs, manifest.bootstrap, arguments.seed, only=only)
+    for path, place in scored.items():
+        record = fold_record(arguments.model, task, place, scores, folds[place], manifest, arguments.seed)
+        write_json(path, record.model_dump(mode="json"))
+    enrolment_seed = folds[InDistribution.name, "all"].enrolment_seed
+    made = (arguments.model, task.value, manifest.data_release_hash, arguments.seed, splits.pop(), enrolment_seed)
+    write_replicates(arguments.replicates, replicates, ReplicateSource(*made))
 
 
 if __name__ == "__main__":

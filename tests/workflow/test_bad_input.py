@@ -276,8 +276,8 @@ def test_broken_predictions_are_not_scored(project):
         "NaN": table.set_column(column, table.schema.field(column), spoilt),
         "twice": pa.concat_tables([table, table.slice(0, 1)]),
         "is missing, expected the": table.slice(1),
-        "undefined: too few": table.slice(0, 0).replace_schema_metadata(
-            {**table.schema.metadata, b"undefined": b"too few"}
+        "undefined_reason: too few": table.slice(0, 0).replace_schema_metadata(
+            {**table.schema.metadata, b"undefined_reason": b"too few"}
         ),
     }
     out = project.folder / "out"

@@ -12,7 +12,7 @@ ROW = {
 }  # fmt: skip
 SCORE = {"metric", "unit", "direction", "score", "standard_error", "protocol", "axis", "values"}
 TASK = SCORE | {"normalized", "clipped", "in_ood_avg", "secondary_metrics", "secondary"}
-VALUE = {"value", "n", "ci95", "in_distribution", "undefined"}
+VALUE = {"score", "n", "ci95", "in_distribution", "undefined_reason"}
 MANIFEST = {
     "model_provenance", "data_release_hash", "prediction_bundle_hashes", "task_metrics", "seed", "harness_version",
 }  # fmt: skip

@@ -45,7 +45,7 @@ def test_the_default_shows_a_surrogate_gap_and_verifies(surrogate):
 def test_a_changed_prediction_and_a_changed_gap_are_named(surrogate):
     report = surrogate.results / "reports/sim_to_real.json"
     metrics = surrogate.results / "captures/surrogate_los/dsp/metrics.json"
-    for path, key in ((metrics, "value"), (report, "gap_percentage_points")):
+    for path, key in ((metrics, "score"), (report, "gap_percentage_points")):
         kept = path.read_text()
         place = kept.index(f'"{key}": ') + len(key) + 4
         end = kept.index(",", place)

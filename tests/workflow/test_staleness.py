@@ -78,7 +78,7 @@ def test_a_changed_fold_file_reruns_what_follows_from_it(project):
     project.complete()
     board = json.loads((project.results / "leaderboard.json").read_text())
     (row,) = [row for row in board["models"] if row["model"] == "dsp"]
-    assert row["tasks"]["E-LOC-AOA"]["values"]["E_URBAN"]["value"] > 45
+    assert row["tasks"]["E-LOC-AOA"]["values"]["E_URBAN"]["score"] > 45
 
 
 def test_a_deleted_fold_file_comes_back_by_its_own_chain(project):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +14,7 @@ from common.files import atomic
 from emma.backbones.base import Backbone
 from emma.backbones.inputs import Contract, pool, prepare
 from emma.data.embeddings import EMBEDDING_SCHEMA
+from emma.data.provenance import Provenance
 from emma.data.scenes import iterate_scenes
 from emma.data.tables import matrix_to_lists, unique_ids, write_table
 
@@ -85,17 +84,14 @@ def write_embeddings(
     scene_paths: Sequence[str | Path],
     *,
     contract: Contract,
-    provenance: Mapping[str, Any],
+    provenance: Provenance,
 ) -> None:
     """Embed the scenes of several files into one Parquet table, one row group a chunk of scenes.
 
     Raises:
         InputError: broken scenes, a scene that stands twice, or a model that breaks its contract.
     """
-    metadata = {
-        "embedding_dim": str(backbone.embedding_dim),
-        "model_provenance": json.dumps(provenance, sort_keys=True),
-    }
+    metadata = {"embedding_dim": str(backbone.embedding_dim)} | provenance.metadata
     schema = EMBEDDING_SCHEMA.with_metadata(metadata)
     ids: list[pa.ChunkedArray] = []
     # Hardly two values are the same: dictionaries would add half to the file.
@@ -110,7 +106,7 @@ def write_embeddings(
         unique_ids(path, pa.chunked_array([chunk for column in ids for chunk in column.chunks], pa.string()))
 
 
-def write_unsuited(path: str | Path, reason: str, provenance: Mapping[str, Any]) -> None:
+def write_unsuited(path: str | Path, reason: str, provenance: Provenance) -> None:
     """Write a table without rows that says why the model does not take the scenes."""
-    metadata = {"embedding_dim": "0", "model_provenance": json.dumps(provenance, sort_keys=True), "unsuited": reason}
+    metadata = {"embedding_dim": "0", "unsuited": reason} | provenance.metadata
     write_table(path, EMBEDDING_SCHEMA.empty_table(), metadata)

@@ -14,20 +14,11 @@ from pydantic import Field, model_validator
 
 from common.errors import InputError
 from common.files import parse, read_yaml
-from common.hashing import content_hash, sha256
+from common.hashing import sha256
 from emma.backbones.base import Backbone
 from emma.backbones.inputs import Contract, as_channels
+from emma.data.provenance import Hash, Pretraining, Provenance
 from emma.tasks import Strict, TaskID
-
-
-class Pretraining(Strict):
-    """What a model's pretraining saw, by axis; the board marks every held-out value that is listed here."""
-
-    environments: Annotated[tuple[str, ...], Field(description="environments that pretraining saw")] = ()
-    devices: Annotated[tuple[str, ...], Field(description="device units that pretraining saw")] = ()
-    frequency_bands: Annotated[tuple[str, ...], Field(description="frequency bands that pretraining saw")] = ()
-    snr_regimes: Annotated[tuple[str, ...], Field(description="SNR regimes that pretraining saw")] = ()
-    release_splits: Annotated[tuple[str, ...], Field(description="splits of the release that pretraining saw")] = ()
 
 
 class PretrainRule(Strict):
@@ -80,7 +71,7 @@ class ModelConfig(Contract):
     ] = None
     weights: Annotated[str | None, Field(description="safetensors file, relative to the project")] = None
     weights_sha256: Annotated[
-        Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None,
+        Hash | None,
         Field(description="SHA-256 of `weights` or `onnx`, lower-case hexadecimal; required with them"),
     ] = None
     pretrain: Annotated[
@@ -174,7 +165,7 @@ def load_function(reference: str, field: str, root: str | Path = ".") -> Any:
 
 def load_backbone(
     config: ModelConfig, root: str | Path = ".", trained: str | Path | None = None
-) -> tuple[Backbone, dict[str, Any]]:
+) -> tuple[Backbone, Provenance]:
     """Build a model's backbone.
 
     Args:
@@ -183,7 +174,7 @@ def load_backbone(
         trained: weights that its ``pretrain`` rule made.
 
     Returns:
-        the backbone, and its provenance: name, config hash, SHA-256 of the weights, declared pretraining.
+        the backbone, and its provenance.
     """
     weights, digest = None, None
     if config.onnx is not None:
@@ -198,13 +189,7 @@ def load_backbone(
                 raise InputError(f"model {config.name}: pretrain: expected the weights that the rule makes")
             weights, digest = load_weights(trained)
         backbone = _call_factory(config, weights, root)
-    provenance = {
-        "name": config.name,
-        "config_sha256": content_hash(config.model_dump(mode="json")),
-        "weights_sha256": digest,
-        "pretraining": config.model_dump(mode="json")["pretraining"],
-    }
-    return backbone, provenance
+    return backbone, Provenance.of(config.name, config, config.pretraining, digest)
 
 
 def _call_factory(config: ModelConfig, weights: Mapping[str, np.ndarray] | None, root: str | Path) -> Backbone:

@@ -21,6 +21,7 @@ import numpy as np
 from common.errors import InputError
 from common.files import atomic, write_json
 from common.hashing import canonical_json, content_hash, sha256, table_hash
+from emma.captures.records import Conversion, ConversionRecord
 from emma.captures.settings import CaptureEntry, SceneShape
 from emma.data.scenes import METADATA_SCHEMA, read_index, write_scenes
 from emma.tasks import TaskID
@@ -85,11 +86,11 @@ class RealCaptureAdapter(ABC):
     def scenes(self) -> Iterator[Scenes]:
         """The set's scenes; InputError for anything that is not what the layout promises."""
 
-    def geometry(self) -> Any:
-        """Element positions in wavelengths, where the set gives them."""
+    def geometry(self) -> Sequence[Sequence[float]] | None:
+        """Element positions ``[elements, 2]`` in wavelengths, where the set gives them."""
         return None
 
-    def convert(self, scene_path: str | Path, index_path: str | Path, record_path: str | Path) -> dict[str, Any]:
+    def convert(self, scene_path: str | Path, index_path: str | Path, record_path: str | Path) -> ConversionRecord:
         """Write canonical scenes, their index and the conversion record; all three or none.
 
         Raises:
@@ -98,7 +99,7 @@ class RealCaptureAdapter(ABC):
         with atomic(scene_path) as scenes, atomic(index_path) as index, atomic(record_path) as record:
             write_scenes(scenes, index, ((chunk.iq, self._columns(chunk)) for chunk in self.scenes()))
             content = self._record(index)
-            write_json(record, content)
+            write_json(record, content.model_dump(mode="json"))
         return content
 
     def _columns(self, scenes: Scenes) -> dict[str, list]:
@@ -134,24 +135,25 @@ class RealCaptureAdapter(ABC):
             )
         return classes[label]
 
-    def _record(self, index_path: Path) -> dict[str, Any]:
+    def _record(self, index_path: Path) -> ConversionRecord:
         index = read_index(index_path)
-        content = {
-            "adapter": self.name,
-            "set": self.entry.name,
-            "task": self.entry.task.value,
-            "split": REAL_SPLIT,
-            "scene": None if self.shape is None else self.shape.model_dump(mode="json"),
-            "mapping": self.entry.mapping.model_dump(mode="json"),
-            "converts": dict(self.converts),
-            "cannot_give": list(self.cannot_give),
-            "geometry_wavelengths": self.geometry(),
-            "files_sha256": dict(sorted(self._read.items())),
-            "scenes": index.num_rows,
-            "sessions": len(set(index["session"].to_pylist())),
-            "index_hash": table_hash(index),
-        }
-        return content | {"record_sha256": content_hash(content)}
+        positions = self.geometry()
+        content = Conversion(
+            adapter=self.name,
+            set=self.entry.name,
+            task=self.entry.task,
+            split=REAL_SPLIT,
+            scene=self.shape,
+            mapping=self.entry.mapping,
+            converts=dict(self.converts),
+            cannot_give=self.cannot_give,
+            geometry_wavelengths=None if positions is None else tuple(map(tuple, positions)),
+            files_sha256=dict(sorted(self._read.items())),
+            scenes=index.num_rows,
+            sessions=len(set(index["session"].to_pylist())),
+            index_hash=table_hash(index),
+        )
+        return ConversionRecord(**dict(content), record_sha256=content_hash(content.model_dump(mode="json")))
 
     def inside(self, relative: str) -> Path:
         """The path of a file of the set; InputError for one that lies outside its folder or is not there."""

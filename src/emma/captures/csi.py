@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -78,7 +78,7 @@ class CsiArrayAdapter(RealCaptureAdapter):
             detail=[{"group": str(name)} for name in arrays["set"]],
         )
 
-    def geometry(self) -> Any:
+    def geometry(self) -> list[list[float]] | None:
         """Positions ``[16, 2]`` of the array in wavelengths; None for links."""
         if self.entry.task is not TaskID.E_LOC_AOA:
             return None

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from common.errors import InputError
+from emma.data.provenance import Provenance, provenance_of
 from emma.data.tables import (
     check_schema,
     lists_to_matrix,
@@ -40,9 +39,7 @@ class Embeddings:
         source: what to call them in an error.
     """
 
-    def __init__(
-        self, ids: pa.ChunkedArray, values: np.ndarray, provenance: dict[str, Any], source: str | Path
-    ) -> None:
+    def __init__(self, ids: pa.ChunkedArray, values: np.ndarray, provenance: Provenance, source: str | Path) -> None:
         self.ids, self.values, self.provenance, self.source = ids, values, provenance, source
         #: Why the model does not take the scenes, if it does not.
         self.unsuited: str | None = None
@@ -62,9 +59,10 @@ class Embeddings:
             check_schema(path, file.schema_arrow, EMBEDDING_SCHEMA)
             metadata = metadata_of(file.schema_arrow.empty_table())
             try:
-                width, provenance = int(metadata["embedding_dim"]), json.loads(metadata["model_provenance"])
+                width = int(metadata["embedding_dim"])
             except (KeyError, ValueError):
-                raise InputError(f"{path}: expected the schema metadata embedding_dim and model_provenance") from None
+                raise InputError(f"{path}: embedding_dim: expected a whole number in the schema metadata") from None
+            provenance = provenance_of(metadata, path)
             parts = row_groups(path, file, ["scene_id"])
             ids = pa.chunked_array([chunk for part in parts for chunk in part["scene_id"].chunks], pa.string())
             if ids.null_count:

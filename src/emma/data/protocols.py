@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -45,12 +45,33 @@ class Fold:
     """
 
     protocol: str
-    value: str
+    held_out_value: str
     train: pa.Table
     eval: pa.Table
-    undefined: str | None = None
+    undefined_reason: str | None = None
     eval_split: str | None = None
     enrolment_seed: int | None = None
+
+    @property
+    def queries(self) -> pa.Table:
+        """The evaluation scenes that are scored."""
+        return self.eval.filter(pc.equal(self.eval["role"], "query"))
+
+
+class FoldFacts(Protocol):
+    """What is known of a fold before and after its fit."""
+
+    @property
+    def eval_split(self) -> str | None:
+        """The split that it is scored on."""
+
+    @property
+    def enrolment_seed(self) -> int | None:
+        """What drew its gallery, where it has one."""
+
+    @property
+    def undefined_reason(self) -> str | None:
+        """Why it cannot be scored, if it cannot."""
 
 
 class OODProtocol(ABC):
@@ -113,7 +134,8 @@ class OODProtocol(ABC):
             fold_table(self.spec, chosen, roles[roles != ""]),
         )
         split = eval_index["split"][0].as_py() if eval_index.num_rows else None
-        return replace(fold, undefined=self.undefined(fold), eval_split=split, enrolment_seed=seed if enrols else None)
+        facts = {"eval_split": split, "enrolment_seed": seed if enrols else None}
+        return replace(fold, undefined_reason=self.undefined_reason(fold), **facts)
 
     def _enrol(self, index: pa.Table, queries: np.ndarray, seed: int) -> np.ndarray:
         """Roles of the rows: one enrolment session for every device, the queried scenes of the other sessions."""
@@ -139,14 +161,14 @@ class OODProtocol(ABC):
             raise InputError(f"enrolment: captures a device {counts}, expected the same number for each")
         return np.where(enrolled, "enrol", np.where(queries, "query", ""))
 
-    def undefined(self, fold: Fold) -> str | None:
+    def undefined_reason(self, fold: Fold) -> str | None:
         """Why a fold that lacks scenes or classes cannot be scored, or None."""
-        queries = fold.eval.filter(pc.equal(fold.eval["role"], "query"))
-        where = f"{fold.protocol} {fold.value}"
+        queries = fold.queries
+        where = f"{fold.protocol} {fold.held_out_value}"
         if not fold.train.num_rows or not queries.num_rows:
             return f"{where}: no scenes to {'score' if fold.train.num_rows else 'fit on'}"
         sides = np.asarray(fold.train["target"]), np.asarray(queries["target"])
-        reason = target_of(self.spec).undefined_reason(*sides, fold.value)
+        reason = target_of(self.spec).undefined_reason(*sides, fold.held_out_value)
         return None if reason is None else f"{where}: {reason}"
 
 
@@ -293,35 +315,54 @@ def fold_table(spec: TaskSpec, index: pa.Table, roles: np.ndarray) -> pa.Table:
     return table.sort_by("scene_id")
 
 
-def write_side(path: str | Path, fold: Fold, side: Literal["train", "eval"]) -> None:
-    """Write one side of a fold with its name, evaluation split, enrolment seed and why it is undefined, if any."""
-    naming = {"protocol": fold.protocol, "value": fold.value, "eval_split": fold.eval_split}
-    naming |= {"enrolment_seed": fold.enrolment_seed, "undefined": fold.undefined}
-    naming = {key: str(said) for key, said in naming.items() if said is not None}
-    write_table(path, fold.train if side == "train" else fold.eval, naming)
+def fold_metadata(fold: FoldFacts, data_release_hash: str) -> dict[str, str]:
+    """What the schema metadata of a fold's files says: release, evaluation split, enrolment seed, why undefined."""
+    facts = {
+        "data_release_hash": data_release_hash,
+        "eval_split": fold.eval_split,
+        "enrolment_seed": fold.enrolment_seed,
+        "undefined_reason": fold.undefined_reason,
+    }
+    return {key: str(fact) for key, fact in facts.items() if fact is not None}
 
 
-def read_side(path: str | Path, protocol: str, value: str) -> pa.Table:
-    """Read one side that ``write_side`` wrote; InputError on a broken file, SplitNotAvailable on another fold's."""
+def write_side(path: str | Path, fold: Fold, side: Literal["train", "eval"], data_release_hash: str) -> None:
+    """Write one side of a fold with its name and what ``fold_metadata`` says of it."""
+    naming = {"protocol": fold.protocol, "held_out_value": fold.held_out_value}
+    table = fold.train if side == "train" else fold.eval
+    write_table(path, table, naming | fold_metadata(fold, data_release_hash))
+
+
+def read_side(path: str | Path, protocol: str, held_out_value: str, data_release_hash: str) -> pa.Table:
+    """Read one side that ``write_side`` wrote.
+
+    Raises:
+        InputError: a broken file.
+        SplitNotAvailable: another fold's, or one of another release.
+    """
     table = read_table(path, FOLD_SCHEMA)
     metadata = metadata_of(table)
-    if (metadata.get("protocol"), metadata.get("value")) != (protocol, value):
-        found = f"{metadata.get('protocol')} {metadata.get('value')}"
-        raise SplitNotAvailable(f"{path}: fold {found}, expected {protocol} {value}")
+    if (metadata.get("protocol"), metadata.get("held_out_value")) != (protocol, held_out_value):
+        actual = f"{metadata.get('protocol')} {metadata.get('held_out_value')}"
+        raise SplitNotAvailable(f"{path}: fold {actual}, expected {protocol} {held_out_value}")
+    if metadata.get("data_release_hash") != data_release_hash:
+        raise SplitNotAvailable(f"{path}: data_release_hash: expected {data_release_hash}, that of the release")
     unique_ids(path, table["scene_id"])
     return table
 
 
-def read_fold(train: str | Path, evaluation: str | Path, protocol: str, value: str) -> Fold:
-    """Read the sides that ``write_side`` wrote; InputError on a broken file, SplitNotAvailable on another fold's."""
-    place = (protocol, value)
-    sides = read_side(train, *place), read_side(evaluation, *place)
+def read_fold(
+    train: str | Path, evaluation: str | Path, protocol: str, held_out_value: str, data_release_hash: str
+) -> Fold:
+    """Read the sides that ``write_side`` wrote; raises what ``read_side`` raises."""
+    place = (protocol, held_out_value)
+    sides = read_side(train, *place, data_release_hash), read_side(evaluation, *place, data_release_hash)
     metadata = metadata_of(sides[1])
     seed = metadata.get("enrolment_seed")
     if seed is not None and not seed.isdecimal():
         raise InputError(f"{evaluation}: enrolment_seed: {seed}, expected a number of 0 or more")
     drawn = None if seed is None else int(seed)
-    return Fold(*place, *sides, metadata.get("undefined"), metadata.get("eval_split"), drawn)
+    return Fold(*place, *sides, metadata.get("undefined_reason"), metadata.get("eval_split"), drawn)
 
 
 def guard_fold(protocol: OODProtocol, fold: Fold, train_index: pa.Table, eval_index: pa.Table) -> None:
@@ -339,12 +380,12 @@ def guard_fold(protocol: OODProtocol, fold: Fold, train_index: pa.Table, eval_in
             by samples or by propagation link; a scene of the protocol's is missing or stands twice; a label, session
             or role is not the one that index and protocol give it.
     """
-    where = f"fold {fold.protocol} {fold.value}"
+    where = f"fold {fold.protocol} {fold.held_out_value}"
     sides: Mapping[str, tuple[pa.Table, pa.Table]] = {
         "train": (fold.train, train_index),
         "eval": (fold.eval, eval_index),
     }
-    if fold.protocol != protocol.name or fold.value not in protocol.eval_values():
+    if fold.protocol != protocol.name or fold.held_out_value not in protocol.eval_values():
         raise SplitNotAvailable(f"{where}: expected a fold of {protocol.name}")
     rows = {}
     for side, (table, index) in sides.items():
@@ -357,10 +398,10 @@ def guard_fold(protocol: OODProtocol, fold: Fold, train_index: pa.Table, eval_in
             rows[side] = index.take(pa.array(rows_of(index["scene_id"], table["scene_id"], where)))
         except InputError as error:
             raise SplitNotAvailable(f"{error}: not assigned to the split that {side} draws from") from None
-    if not protocol.fitted(rows["train"], fold.value).all():
+    if not protocol.fitted(rows["train"], fold.held_out_value).all():
         raise SplitNotAvailable(f"{where}: a train scene carries the held-out value")
     queries = np.asarray(fold.eval["role"].to_pylist()) == "query"
-    if not protocol.held_out(rows["eval"], fold.value)[queries].all():
+    if not protocol.held_out(rows["eval"], fold.held_out_value)[queries].all():
         raise SplitNotAvailable(f"{where}: an eval scene does not carry the held-out value")
     for column, what in (("scene_id", "scene"), ("iq_sha256", "samples"), ("link_id", "propagation link")):
         shared = pc.is_in(rows["eval"][column], value_set=rows["train"][column].combine_chunks().drop_null())
@@ -373,14 +414,15 @@ def _guard_content(
     protocol: OODProtocol, fold: Fold, rows: Mapping[str, pa.Table], assigned: tuple[pa.Table, pa.Table]
 ) -> None:
     """Refuse a fold that is not all that the protocol makes of the indexes, or has other labels, sessions or roles."""
-    where = f"fold {fold.protocol} {fold.value}"
+    where = f"fold {fold.protocol} {fold.held_out_value}"
     roles = {"train": fold.train["role"].to_pylist(), "eval": fold.eval["role"].to_pylist()}
     for side, table in {"train": fold.train, "eval": fold.eval}.items():
         if not fold_table(protocol.spec, rows[side], np.array(roles[side], str)).equals(table):
             raise SplitNotAvailable(f"{where}: {side}: order, session or target differ from the index of the split")
-    wanted = protocol.fitted(assigned[0], fold.value), protocol.held_out(assigned[1], fold.value)
-    found = len(set(fold.train["scene_id"].to_pylist())), int(protocol.held_out(rows["eval"], fold.value).sum())
-    if (fold.train.num_rows, *found) != (found[0], wanted[0].sum(), wanted[1].sum()):
+    value = fold.held_out_value
+    expected = protocol.fitted(assigned[0], value), protocol.held_out(assigned[1], value)
+    actual = len(set(fold.train["scene_id"].to_pylist())), int(protocol.held_out(rows["eval"], value).sum())
+    if (fold.train.num_rows, *actual) != (actual[0], expected[0].sum(), expected[1].sum()):
         raise SplitNotAvailable(f"{where}: scenes are missing or stand twice, expected every scene of the value once")
     enrol = np.array(roles["eval"], str) == "enrol"
     if set(roles["train"]) - {"fit"} or set(roles["eval"]) - {"enrol", "query"}:
@@ -390,8 +432,9 @@ def _guard_content(
         raise SplitNotAvailable(f"{where}: role: enrol, expected query alone for this task")
     if enrols:
         _guard_gallery(where, protocol.spec, rows["eval"], enrol, assigned[1])
-    if protocol.undefined(fold) != fold.undefined:
-        raise SplitNotAvailable(f"{where}: undefined: {fold.undefined}, expected {protocol.undefined(fold)}")
+    reason = protocol.undefined_reason(fold)
+    if reason != fold.undefined_reason:
+        raise SplitNotAvailable(f"{where}: undefined_reason: {fold.undefined_reason}, expected {reason}")
 
 
 def _guard_gallery(where: str, spec: TaskSpec, rows: pa.Table, enrol: np.ndarray, index: pa.Table) -> None:

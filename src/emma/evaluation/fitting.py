@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +14,10 @@ from common.errors import InputError
 from common.files import atomic
 from common.hashing import sha256, table_hash
 from emma.data.embeddings import Embeddings
-from emma.data.protocols import Fold, OODProtocol, guard_fold, place_of, read_side
+from emma.data.protocols import Fold, OODProtocol, fold_metadata, guard_fold, place_of, read_side
+from emma.data.provenance import Provenance, provenance_of
 from emma.data.tables import matrix_to_lists, metadata_of, read_table, unique_ids, write_table
+from emma.evaluation.records import FoldHashes
 from emma.readouts import make_readout
 from emma.tasks import TaskSpec, target_of
 
@@ -38,7 +38,7 @@ class FittedFold:
 
     tensors: dict[str, np.ndarray]
     predictions: pa.Table
-    undefined: str | None
+    undefined_reason: str | None
     eval_split: str | None = None
     enrolment_seed: int | None = None
 
@@ -71,8 +71,9 @@ def fit_fold(
     if protocol.spec != spec:
         raise InputError(f"{protocol.name}: made for another TaskSpec than the one that is fit")
     guard_fold(protocol, fold, *assigned)
-    if fold.undefined is not None:
-        return FittedFold({}, PREDICTION_SCHEMA.empty_table(), fold.undefined, fold.eval_split, fold.enrolment_seed)
+    if fold.undefined_reason is not None:
+        facts = (fold.undefined_reason, fold.eval_split, fold.enrolment_seed)
+        return FittedFold({}, PREDICTION_SCHEMA.empty_table(), *facts)
     readout = make_readout(spec)
     readout.fit(embeddings.of(fold.train["scene_id"]), np.asarray(fold.train["target"]))
     if target_of(spec).enrols:
@@ -90,7 +91,7 @@ def write_fitted(
     predictions_path: str | Path,
     fitted: FittedFold,
     data_release_hash: str,
-    provenance: Mapping[str, Any],
+    provenance: Provenance,
 ) -> None:
     """Write a fold's readout (safetensors) and predictions (Parquet), both or neither.
 
@@ -99,20 +100,26 @@ def write_fitted(
     """
     from safetensors.numpy import save
 
-    metadata = {"data_release_hash": data_release_hash, "model_provenance": json.dumps(provenance, sort_keys=True)}
-    said = {"undefined": fitted.undefined, "eval_split": fitted.eval_split, "enrolment_seed": fitted.enrolment_seed}
-    metadata |= {key: str(value) for key, value in said.items() if value is not None}
+    metadata = provenance.metadata | fold_metadata(fitted, data_release_hash)
     with atomic(readout_path) as readout:
         readout.write_bytes(save({name: np.ascontiguousarray(fitted.tensors[name]) for name in sorted(fitted.tensors)}))
         write_table(predictions_path, fitted.predictions, metadata)
 
 
-def read_fitted(path: str | Path, data_release_hash: str, seed: int) -> tuple[pa.Table, str | None, dict[str, Any]]:
-    """Read a fold's predictions; ``readout.safetensors`` stands beside them.
+@dataclass(frozen=True)
+class PredictedFold:
+    """A fold's predictions as read, why it is undefined, if it is, and what made them."""
 
-    Returns:
-        the predictions, the reason the fold is undefined or None, and what made them: the evaluation split, content
-        hashes of predictions and readout, and the model's provenance.
+    predictions: pa.Table
+    undefined_reason: str | None
+    eval_split: Literal["dev", "holdout"]
+    enrolment_seed: int | None
+    hashes: FoldHashes
+    provenance: Provenance
+
+
+def read_fitted(path: str | Path, data_release_hash: str, seed: int) -> PredictedFold:
+    """Read a fold's predictions; ``readout.safetensors`` stands beside them.
 
     Raises:
         InputError: broken file, repeated scene, predictions made on another release or whose gallery another seed drew.
@@ -132,14 +139,16 @@ def read_fitted(path: str | Path, data_release_hash: str, seed: int) -> tuple[pa
     beside = Path(path).with_name("readout.safetensors")
     try:
         readout = sha256(beside.read_bytes())
-        provenance = json.loads(metadata["model_provenance"])
     except OSError as error:
         raise InputError(f"{beside}: cannot be read ({error.strerror})") from None
-    except (KeyError, ValueError):
-        raise InputError(f"{path}: model_provenance: expected the model's provenance in the schema metadata") from None
-    hashes = {"predictions": table_hash(predictions), "readout": readout}
-    made = {"eval_split": metadata["eval_split"].lower(), "hashes": hashes, "model_provenance": provenance}
-    return predictions, metadata.get("undefined"), made
+    return PredictedFold(
+        predictions,
+        metadata.get("undefined_reason"),
+        "holdout" if metadata["eval_split"] == "HOLDOUT" else "dev",
+        seed if "enrolment_seed" in metadata else None,
+        FoldHashes(predictions=table_hash(predictions), readout=readout),
+        provenance_of(metadata, path),
+    )
 
 
 def query_fault(predictions: pa.Table, evaluation: pa.Table) -> str | None:
@@ -152,15 +161,15 @@ def query_fault(predictions: pa.Table, evaluation: pa.Table) -> str | None:
     Returns:
         the column, what is wrong with it, and what was expected.
     """
-    wanted = evaluation.filter(pc.equal(evaluation["role"], "query"))
-    ids, expected = predictions["scene_id"].to_pylist(), wanted["scene_id"].to_pylist()
-    if ids != expected:
-        lost = next(iter(sorted(set(expected) - set(ids))), None)
-        foreign = next(iter(sorted(set(ids) - set(expected))), None)
+    expected = evaluation.filter(pc.equal(evaluation["role"], "query"))
+    actual_ids, expected_ids = predictions["scene_id"].to_pylist(), expected["scene_id"].to_pylist()
+    if actual_ids != expected_ids:
+        lost = next(iter(sorted(set(expected_ids) - set(actual_ids))), None)
+        foreign = next(iter(sorted(set(actual_ids) - set(expected_ids))), None)
         what = f"{lost} is missing" if lost else f"{foreign} is foreign" if foreign else "rows out of order"
-        return f"scene_id: {what}, expected the {len(expected)} queries of the fold"
+        return f"scene_id: {what}, expected the {len(expected_ids)} queries of the fold"
     for column in ("target", "session"):
-        if predictions[column].to_pylist() != wanted[column].to_pylist():
+        if predictions[column].to_pylist() != expected[column].to_pylist():
             return f"{column}: differs from the fold's, expected that of the frozen index"
     return None
 
@@ -175,13 +184,14 @@ def check_complete(path: Path, predictions: pa.Table, side: str | Path) -> None:
 
     Raises:
         InputError: a scene is missing, foreign or out of order, has another target or session, or the two files
-            differ in evaluation split, enrolment seed or the reason that the fold is undefined.
+            differ in release, evaluation split, enrolment seed or the reason that the fold is undefined.
     """
-    evaluation = read_side(side, *place_of(path))
-    said, wanted = metadata_of(predictions), metadata_of(evaluation)
-    for field in ("undefined", "eval_split", "enrolment_seed"):
-        if said.get(field) != wanted.get(field):
-            raise InputError(f"{path}: {field}: {said.get(field)}, expected {wanted.get(field)}, as {side} says")
-    fault = query_fault(predictions, evaluation.slice(0, 0) if "undefined" in wanted else evaluation)
+    actual = metadata_of(predictions)
+    evaluation = read_side(side, *place_of(path), actual.get("data_release_hash", ""))
+    expected = metadata_of(evaluation)
+    for field in ("undefined_reason", "eval_split", "enrolment_seed"):
+        if actual.get(field) != expected.get(field):
+            raise InputError(f"{path}: {field}: {actual.get(field)}, expected {expected.get(field)}, as {side} says")
+    fault = query_fault(predictions, evaluation.slice(0, 0) if "undefined_reason" in expected else evaluation)
     if fault is not None:
         raise InputError(f"{path}: {fault}")

@@ -1,8 +1,9 @@
-"""From predictions to fold metrics: value, interval over scenes, and the bootstrap replicates behind it."""
+"""From predictions to fold scores: score, interval over scenes, and the bootstrap replicates behind it."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ from common.errors import InputError
 from emma.data.protocols import InDistribution, primary_protocol
 from emma.data.release import BootstrapSpec, DataReleaseManifest
 from emma.data.tables import lists_to_matrix, matrix_to_lists, metadata_of, read_table, rows_of, write_table
+from emma.evaluation.fitting import PredictedFold
+from emma.evaluation.records import FloatArray, FoldRecord, FoldScore, Interval, Replicates, Score, TaskScores
 from emma.evaluation.statistics import bootstrap_weights
 from emma.metrics import METRICS, Metric, UndefinedMetricError
 from emma.tasks import TaskID, TaskSpec, target_of
 from emma.version import HARNESS_VERSION
 
-#: Predictions and the reason a fold is undefined, by protocol and value.
+#: Predictions and the reason a fold is undefined, by protocol and held-out value.
 Folds = Mapping[str, Mapping[str, tuple[pa.Table, str | None]]]
 
 
@@ -26,14 +29,32 @@ Folds = Mapping[str, Mapping[str, tuple[pa.Table, str | None]]]
 REPLICATE_SCHEMA = pa.schema(
     [
         pa.field("protocol", pa.string(), nullable=False),
-        pa.field("value", pa.string(), nullable=False),
+        pa.field("held_out_value", pa.string(), nullable=False),
         pa.field("metric", pa.string(), nullable=False),
         pa.field("replicates", pa.list_(pa.float64()), nullable=False),
     ]
 )
 
-#: What the schema metadata of replicates says; a board takes those of one release, seed and evaluation split alone.
-REPLICATE_PROVENANCE = ("model", "task", "data_release_hash", "seed", "eval_split", "harness_version")
+
+@dataclass(frozen=True)
+class ReplicateSource:
+    """What drew replicates, as their schema metadata says; a board takes those of one release, seed and split alone.
+
+    ``enrolment_seed``: what drew the galleries of the folds, where the task enrols; None elsewhere.
+    """
+
+    model: str
+    task: str
+    data_release_hash: str
+    seed: int
+    eval_split: str
+    enrolment_seed: int | None
+    harness_version: str = HARNESS_VERSION
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The record as schema metadata, without what is None."""
+        return {key: str(fact) for key, fact in asdict(self).items() if fact is not None}
 
 
 def metric_inputs(spec: TaskSpec, metric: Metric, predictions: pa.Table) -> tuple[Any, Any, int]:
@@ -47,150 +68,188 @@ def score_predictions(
     spec: TaskSpec,
     metric_name: str,
     predictions: pa.Table,
-    undefined: str | None,
+    undefined_reason: str | None,
     bootstrap: BootstrapSpec,
     seed: tuple[int | str, ...],
-) -> tuple[dict[str, Any], np.ndarray | None]:
+) -> tuple[Score, FloatArray | None]:
     """Score one fold under one metric.
 
     Scenes are resampled, or whole sessions where captures of one session are alike. The resamples depend on the seed
     and the scenes, never on the model, so that two models are compared on identical resamples.
 
+    Args:
+        spec: the task.
+        metric_name: one of its metrics.
+        predictions: a table of PREDICTION_SCHEMA.
+        undefined_reason: why the fold cannot be scored, if it cannot.
+        bootstrap: resamples, and level of the interval.
+        seed: of the resamples.
+
     Returns:
-        ``{"value", "n", "ci95", "undefined"}`` (the interval at the release's level), and the replicates ``[R]``.
+        the score, and the replicates ``[R]`` behind its interval; no replicates where it is undefined.
     """
     n = predictions.num_rows
-    record = {"value": None, "n": n, "ci95": None, "undefined": undefined}
-    if undefined is not None:
-        return record, None
+    if undefined_reason is not None:
+        return Score(score=None, n=n, ci95=None, undefined_reason=undefined_reason), None
     metric = METRICS[metric_name]
-    preds, wanted, entries = metric_inputs(spec, metric, predictions)
+    preds, target, entries = metric_inputs(spec, metric, predictions)
     try:
-        record["value"] = metric(preds, wanted)
+        score = metric(preds, target)
     except UndefinedMetricError as error:
-        return record | {"undefined": str(error)}, None
+        return Score(score=None, n=n, ci95=None, undefined_reason=str(error)), None
     except ValueError as error:
         raise InputError(f"predictions: {metric_name}: {error}") from None
     sessions = predictions["session"].to_pylist()
     groups = None if None in sessions else sessions
     weights = bootstrap_weights(n, n_resamples=bootstrap.resamples, seed=seed, groups=groups)
-    replicates = metric.resampled(preds, wanted, np.repeat(weights, entries, axis=1))
+    replicates = metric.resampled(preds, target, np.repeat(weights, entries, axis=1))
+    interval = interval_of(replicates, bootstrap.level)
+    return Score(score=score, n=n, ci95=interval, undefined_reason=None), replicates
+
+
+def interval_of(replicates: FloatArray, level: float) -> Interval | None:
+    """The central percentile interval of the replicates that are defined; None where fewer than half are."""
     defined = replicates[~np.isnan(replicates)]
-    if 2 * len(defined) >= len(replicates):
-        tail = 50.0 * (1.0 - bootstrap.level)
-        record["ci95"] = [float(edge) for edge in np.percentile(defined, [tail, 100.0 - tail])]
-    return record, replicates
+    if 2 * len(defined) < len(replicates):
+        return None
+    tail = 50.0 * (1.0 - level)
+    low, high = np.percentile(defined, [tail, 100.0 - tail])
+    return float(low), float(high)
 
 
 def score_task(
     spec: TaskSpec, task: str, folds: Folds, bootstrap: BootstrapSpec, seed: int, only: Collection[str] | None = None
-) -> tuple[dict[str, dict[str, dict[str, Any]]], dict[tuple[str, str, str], np.ndarray]]:
+) -> tuple[dict[str, dict[str, dict[str, FoldScore]]], dict[tuple[str, str, str], FloatArray]]:
     """Score every fold of one task.
 
     Args:
         spec: the task.
         task: its name, which seeds the resamples.
-        folds: predictions and the reason a fold is undefined, by protocol and value; with the in-distribution fold.
+        folds: predictions and the reason a fold is undefined, by protocol and held-out value; with the
+            in-distribution fold.
         bootstrap: resamples and level.
         seed: the run's seed.
         only: protocols to score; the others serve as reference alone. All of them by default.
 
     Returns:
-        metrics by protocol and value: ``{"metrics": {name: record}}`` with ``in_distribution`` in each record, the
-        value on the same scenes of the readout that was fit on all TRAIN scenes; and the replicates by
-        (protocol, value, metric).
+        scores by protocol, held-out value and metric; and the replicates by (protocol, held-out value, metric).
     """
     reference, reference_undefined = folds[InDistribution.name]["all"]
-    results: dict[str, dict[str, dict[str, Any]]] = {}
-    replicates: dict[tuple[str, str, str], np.ndarray] = {}
-    for protocol, values in folds.items():
+    scores: dict[str, dict[str, dict[str, FoldScore]]] = {}
+    replicates: dict[tuple[str, str, str], FloatArray] = {}
+    for protocol, by_value in folds.items():
         if only is not None and protocol not in only:
             continue
-        results[protocol] = {}
-        for value, (predictions, undefined) in values.items():
-            metrics = {}
+        scores[protocol] = {}
+        for held_out_value, (unsorted, undefined_reason) in by_value.items():
             # Resamples are drawn by row, so that the rows stand in one order for every model.
-            predictions = predictions.sort_by("scene_id")  # noqa: PLW2901
-            comparable = undefined is None and reference_undefined is None
-            if comparable:
+            predictions = unsorted.sort_by("scene_id")
+            within = None
+            if undefined_reason is None and reference_undefined is None:
                 rows = rows_of(reference["scene_id"], predictions["scene_id"], f"{task} {InDistribution.name}")
                 within = reference.take(pa.array(rows))
-            for name in (spec.metric, *spec.secondary_metrics):
-                arguments = (bootstrap, (seed, task, protocol, value))
-                record, draws = score_predictions(spec, name, predictions, undefined, *arguments)
-                record["in_distribution"] = None
-                if comparable:
-                    record["in_distribution"] = point_value(spec, name, within)
+            by_metric = scores[protocol][held_out_value] = {}
+            for metric in (spec.metric, *spec.secondary_metrics):
+                resamples = (bootstrap, (seed, task, protocol, held_out_value))
+                score, draws = score_predictions(spec, metric, predictions, undefined_reason, *resamples)
+                in_distribution = None if within is None else point_score(spec, metric, within)
+                by_metric[metric] = FoldScore(**dict(score), in_distribution=in_distribution)
                 if draws is not None:
-                    replicates[protocol, value, name] = draws
-                metrics[name] = record
-            results[protocol][value] = {"metrics": metrics}
-    return results, replicates
+                    replicates[protocol, held_out_value, metric] = draws
+    return scores, replicates
 
 
-def point_value(spec: TaskSpec, metric_name: str, predictions: pa.Table) -> float | None:
+def point_score(spec: TaskSpec, metric_name: str, predictions: pa.Table) -> float | None:
     """The metric alone, without an interval; None where it is undefined."""
     metric = METRICS[metric_name]
-    preds, wanted, _ = metric_inputs(spec, metric, predictions)
+    preds, target, _ = metric_inputs(spec, metric, predictions)
     try:
-        return metric(preds, wanted)
+        return metric(preds, target)
     except UndefinedMetricError:
         return None
 
 
-def fold_metrics(
+def fold_record(
     model: str,
-    task: str,
-    protocol: str,
-    value: str,
-    result: Mapping[str, Any],
+    task: TaskID,
+    place: tuple[str, str],
+    scores: TaskScores,
+    fold: PredictedFold,
     manifest: DataReleaseManifest,
     seed: int,
-) -> dict[str, Any]:
-    """The content of a fold's ``metrics.json``, but for the hashes of what was scored."""
-    return {
-        "model": model,
-        "task": task,
-        "protocol": protocol,
-        "value": value,
-        "data_release_hash": manifest.data_release_hash,
-        "seed": seed,
-        "harness_version": HARNESS_VERSION,
-        **result,
-    }
+) -> FoldRecord:
+    """The content of a fold's ``metrics.json``.
+
+    Args:
+        model: the model's name.
+        task: the task.
+        place: the fold's protocol and held-out value.
+        scores: scores by protocol, held-out value and metric.
+        fold: the predictions that were scored, and what made them.
+        manifest: the data release.
+        seed: the run's seed.
+    """
+    protocol, held_out_value = place
+    return FoldRecord(
+        model=model,
+        task=task,
+        protocol=protocol,
+        held_out_value=held_out_value,
+        data_release_hash=manifest.data_release_hash,
+        seed=seed,
+        harness_version=HARNESS_VERSION,
+        eval_split=fold.eval_split,
+        metrics=dict(scores[protocol][held_out_value]),
+        hashes=fold.hashes,
+        model_provenance=fold.provenance,
+    )
 
 
-def write_replicates(
-    path: str | Path, replicates: Mapping[tuple[str, str, str], np.ndarray], provenance: Mapping[str, Any]
-) -> None:
-    """Write the replicates of one model and task, in the order of protocol, value and metric.
+def write_replicates(path: str | Path, replicates: Replicates, source: ReplicateSource) -> None:
+    """Write the replicates of one model and task, in the order of protocol, held-out value and metric.
 
     Args:
         path: the file.
-        replicates: draws by (protocol, value, metric).
-        provenance: what drew them, for the schema metadata: REPLICATE_PROVENANCE.
+        replicates: draws ``[R]``.
+        source: what drew them, for the schema metadata.
     """
     keys = sorted(replicates)
     naming = [pa.array([key[column] for key in keys], pa.string()) for column in range(3)]
     width = len(replicates[keys[0]]) if keys else 0
     lists = matrix_to_lists(np.array([replicates[key] for key in keys], np.float64).reshape(len(keys), width))
-    said = {key: str(provenance[key]) for key in REPLICATE_PROVENANCE}
-    write_table(path, pa.table([*naming, lists], schema=REPLICATE_SCHEMA), said)
+    write_table(path, pa.table([*naming, lists], schema=REPLICATE_SCHEMA), source.metadata)
 
 
-def read_replicates(path: Path, expected: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Rows of one file of replicates; InputError where its schema metadata is not the provenance expected."""
+def read_replicates(path: Path, source: ReplicateSource) -> dict[tuple[str, str, str], FloatArray]:
+    """Read one file of replicates.
+
+    Args:
+        path: the file.
+        source: what must have drawn them.
+
+    Returns:
+        draws ``[R]`` by (protocol, held-out value, metric).
+
+    Raises:
+        InputError: a broken file, other schema metadata, a row that stands twice, or rows of different lengths.
+    """
     table = read_table(path, REPLICATE_SCHEMA)
-    found = metadata_of(table)
-    for key, wanted in expected.items():
-        if found.get(key) != str(wanted):
-            raise InputError(f"{path}: {key}: {found.get(key)}, expected {wanted}")
-    return table.to_pylist()
+    actual, expected = metadata_of(table), source.metadata
+    for key in dict.fromkeys([*expected, "enrolment_seed"]):
+        if actual.get(key) != expected.get(key):
+            raise InputError(f"{path}: {key}: {actual.get(key)}, expected {expected.get(key)}")
+    columns = (table[name].to_pylist() for name in ("protocol", "held_out_value", "metric"))
+    keys = list(zip(*columns, strict=True))
+    if len(set(keys)) != len(keys):
+        raise InputError(f"{path}: a fold and metric stand twice, expected one row for each")
+    width = len(table["replicates"][0]) if keys else 0
+    draws = lists_to_matrix(table["replicates"], width, f"{path}: replicates")
+    return dict(zip(keys, draws, strict=True))
 
 
 def primary_replicates(
     manifest: DataReleaseManifest, paths: Iterable[Path], seed: int, eval_split: str
-) -> dict[str, dict[TaskID, dict]]:
+) -> dict[str, dict[TaskID, dict[str, FloatArray]]]:
     """Replicates ``[R]`` of the primary metric under the primary protocol, by model, task and held-out value.
 
     Args:
@@ -202,18 +261,18 @@ def primary_replicates(
     Raises:
         InputError: broken file, replicates of another model, task, release, seed or split, or a file given twice.
     """
-    shared = {"data_release_hash": manifest.data_release_hash, "seed": seed, "eval_split": eval_split}
-    shared |= {"harness_version": HARNESS_VERSION}
-    found: dict[str, dict[TaskID, dict]] = {}
+    primary: dict[str, dict[TaskID, dict[str, FloatArray]]] = {}
     for path in paths:
         model, task = path.parts[-3], TaskID(path.parts[-2])
         spec = manifest.spec(task)
-        wanted = {"protocol": primary_protocol(spec).name, "metric": spec.metric}
-        if task in found.get(model, {}):
+        if task in primary.get(model, {}):
             raise InputError(f"{path}: replicates of {model} {task} given twice")
-        found.setdefault(model, {})[task] = {
-            row["value"]: np.array(row["replicates"])
-            for row in read_replicates(path, {"model": model, "task": task.value, **shared})
-            if all(row[key] == value for key, value in wanted.items())
+        enrolment_seed = seed if target_of(spec).enrols else None
+        source = ReplicateSource(model, task.value, manifest.data_release_hash, seed, eval_split, enrolment_seed)
+        place = (primary_protocol(spec).name, spec.metric)
+        primary.setdefault(model, {})[task] = {
+            held_out_value: draws
+            for (protocol, held_out_value, metric), draws in read_replicates(path, source).items()
+            if (protocol, metric) == place
         }
-    return found
+    return primary

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from common.errors import InputError
 from emma.data.release import DataReleaseManifest
-from emma.results.aggregate import normalise
+from emma.results.normalisation import normalise_clipped
 from emma.results.records import Board, Row
-from emma.tasks import TaskID
+from emma.tasks import Anchors, TaskID
 
 #: Arrows of the field: which way is better.
 ARROW = {"higher": "↑", "lower": "↓"}
@@ -46,11 +46,7 @@ def values(board: Board, manifest: DataReleaseManifest) -> list[dict[str, Any]]:
     rows = []
     for row in board.models:
         for task, block in row.tasks.items():
-            anchors = manifest.spec(task).anchors
-
-            def skill(score: float | None, anchors=anchors, direction=block.direction) -> float | None:
-                return None if score is None else min(max(float(normalise(score, anchors, direction)), 0.0), 1.0)
-
+            scale = (manifest.spec(task).anchors, block.direction)
             for name, record in block.values.items():
                 digits = digits_of(block.unit)
                 low, high = record.ci95 or (None, None)
@@ -60,20 +56,24 @@ def values(board: Board, manifest: DataReleaseManifest) -> list[dict[str, Any]]:
                         "task": task.value,
                         "held_out": name,
                         "metric": block.metric,
-                        "score": record.value,
-                        "text": number(record.value, digits),
+                        "score": record.score,
+                        "text": number(record.score, digits),
                         "interval": "none" if low is None else f"{number(low, digits)} to {number(high, digits)}",
                         "n": record.n,
                         "in_distribution": record.in_distribution,
                         "in_distribution_text": number(record.in_distribution, digits),
-                        "skill": skill(record.value),
-                        "skill_in_distribution": skill(record.in_distribution),
-                        "undefined": record.undefined,
+                        "skill": _skill(record.score, *scale),
+                        "skill_in_distribution": _skill(record.in_distribution, *scale),
+                        "undefined": record.undefined_reason,
                         "met": {True: "yes", False: "no", "unknown": "unknown"}[record.met_in_pretraining],
-                        "mark": "undefined" if record.undefined else MET[record.met_in_pretraining],
+                        "mark": "undefined" if record.undefined_reason else MET[record.met_in_pretraining],
                     }
                 )
     return rows
+
+
+def _skill(score: float | None, anchors: Anchors, direction: Literal["higher", "lower"]) -> float | None:
+    return None if score is None else normalise_clipped(score, anchors, direction)
 
 
 def jackknives(board: Board) -> list[dict[str, Any]]:

@@ -11,9 +11,10 @@ import jinja2
 import vl_convert
 from markupsafe import Markup
 
+from emma.captures.records import SimToRealReport
 from emma.data.release import DataReleaseManifest
 from emma.report import figures, template
-from emma.report.captures import GapReport, caveats, gap_rows, mean_gaps, set_rows, without_gap
+from emma.report.captures import caveats, gap_rows, mean_gaps, set_rows, without_gap
 from emma.report.data import (
     ARROW,
     REFERENCE_NOTE,
@@ -34,7 +35,7 @@ _SCALE = 3.0
 
 
 def build_figures(
-    board: Board, manifest: DataReleaseManifest, report: GapReport | None = None
+    board: Board, manifest: DataReleaseManifest, report: SimToRealReport | None = None
 ) -> dict[str, dict[str, Any]]:
     """Charts by name, each with its caption, alternative text, and the rows and columns of its table."""
     check_release(board, manifest)
@@ -152,7 +153,7 @@ def _legend(board: Board) -> dict[str, Any]:
     }
 
 
-def build_page(board: Board, found: Mapping[str, dict[str, Any]], report: GapReport | None = None) -> str:
+def build_page(board: Board, found: Mapping[str, dict[str, Any]], report: SimToRealReport | None = None) -> str:
     """The page as HTML. Every text of the board is escaped; only the page's own scripts run."""
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     bundle = vl_convert.javascript_bundle()

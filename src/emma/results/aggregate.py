@@ -10,23 +10,21 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from common.errors import InputError
-from emma.metrics import METRICS, UndefinedMetricError
+from emma.evaluation.records import FloatArray, Interval
+from emma.evaluation.scoring import interval_of
 from emma.evaluation.statistics import holm, standard_error
-from emma.tasks import Anchors, OODAxis, TaskID, TaskSpec
+from emma.metrics import METRICS, UndefinedMetricError
+from emma.results.normalisation import normalise, normalise_clipped
+from emma.results.records import RankFlip, RankFlips, RankStatistics
+from emma.tasks import OODAxis, TaskID, TaskSpec
 
-#: Scores by task and held-out value; arrays where every entry is one resample.
-FoldScores = Mapping[TaskID, Mapping[str, Any]]
-
-
-def normalise(score: Any, anchors: Anchors, direction: str) -> Any:
-    """Map a raw score, or an array of them, to the anchors' scale, not clipped: 0 at no skill, 1 at perfect."""
-    span = anchors.maximum - anchors.minimum
-    return (score - anchors.minimum) / span if direction == "higher" else (anchors.maximum - score) / span
+#: Scores by held-out value, None where undefined; arrays ``[R]`` where every entry is one resample.
+ValueScores = Mapping[str, float | FloatArray | None]
+FoldScores = Mapping[TaskID, ValueScores]
 
 
 class Aggregator(ABC):
@@ -47,7 +45,7 @@ class OODAvg(Aggregator):
     def __init__(self, tasks: Mapping[TaskID, TaskSpec]) -> None:
         self.tasks = {task: spec for task, spec in tasks.items() if spec.in_ood_avg}
 
-    def task_score(self, task: TaskID, values: Mapping[str, Any]) -> Any:
+    def task_score(self, task: TaskID, values: ValueScores) -> FloatArray:
         """Raw score of a task: the unweighted mean over its held-out values (one observation each).
 
         Raises:
@@ -55,16 +53,16 @@ class OODAvg(Aggregator):
         """
         return _mean_over(task, values, list(values))
 
-    def normalised(self, task: TaskID, score: Any) -> Any:
+    def normalised(self, task: TaskID, score: FloatArray) -> FloatArray:
         """A raw score mapped by the frozen anchors and clipped to [0, 1]."""
         spec = self.tasks[task]
-        return np.clip(normalise(score, spec.anchors, METRICS[spec.metric].direction), 0.0, 1.0)
+        return normalise_clipped(score, spec.anchors, METRICS[spec.metric].direction)
 
     def __call__(self, fold_scores: FoldScores) -> float:
         """Mean of the normalised task scores; every scored task and every held-out value must be there."""
         return float(self.draws(fold_scores))
 
-    def draws(self, fold_scores: FoldScores) -> Any:
+    def draws(self, fold_scores: FoldScores) -> FloatArray:
         """The same for arrays of resamples; UndefinedMetricError where a scored task or held-out value is missing."""
         for task, spec in self.tasks.items():
             if task not in fold_scores:
@@ -73,13 +71,13 @@ class OODAvg(Aggregator):
                 raise UndefinedMetricError(f"OOD average: {task} has no score for {missing[0]}")
         return self.over(fold_scores)
 
-    def over(self, fold_scores: FoldScores) -> Any:
+    def over(self, fold_scores: FoldScores) -> FloatArray:
         """The same mean over whichever scored tasks and values are given; scores may be arrays of resamples."""
         scored = [task for task in self.tasks if task in fold_scores]
         if not scored:
             raise UndefinedMetricError("OOD average: no scored task")
         parts = [self.normalised(task, self.task_score(task, fold_scores[task])) for task in scored]
-        return np.mean(np.stack(parts), axis=0)
+        return np.asarray(np.mean(np.stack(parts), axis=0))
 
     def leave_one_task_out(self, fold_scores: FoldScores) -> dict[str, float]:
         """The OOD average without each task in turn, under the same anchors."""
@@ -102,29 +100,39 @@ class OODAvg(Aggregator):
         return dropped
 
 
-def _mean_over(task: TaskID, values: Mapping[str, Any], names: Sequence[str]) -> Any:
+def _mean_over(task: TaskID, values: ValueScores, names: Sequence[str]) -> FloatArray:
     if not names:
         raise UndefinedMetricError(f"{task}: no held-out value")
     for name in names:
         if values[name] is None:
             raise UndefinedMetricError(f"{task}: the fold of {name} is undefined")
-    return np.mean(np.stack([np.asarray(values[name], dtype=np.float64) for name in names]), axis=0)
+    return np.asarray(np.mean(np.stack([np.asarray(values[name], dtype=np.float64) for name in names]), axis=0))
 
 
-def summarise_task(spec: TaskSpec, metric: str, values: Mapping[str, float | None]) -> dict[str, Any]:
-    """Score, standard error over held-out values (n - 1) and, for the primary metric, the normalised score."""
-    record: dict[str, Any] = {"score": None, "standard_error": None, "undefined": None}
-    primary = metric == spec.metric
-    record |= {"normalized": None, "clipped": None} if primary else {}
-    undefined = [name for name, value in values.items() if value is None]
+@dataclass(frozen=True)
+class Summary:
+    """Unweighted mean over held-out values and its standard error (n - 1), or why there is none."""
+
+    score: float | None
+    standard_error: float | None
+    undefined_reason: str | None
+
+
+def summarise(scores: Mapping[str, float | None]) -> Summary:
+    """The score of a task from its scores by held-out value."""
+    undefined = [name for name, score in scores.items() if score is None]
+    defined = [score for score in scores.values() if score is not None]
     if undefined:
-        return record | {"undefined": f"the fold of {undefined[0]} is undefined"}
-    score = float(np.mean(list(values.values())))
-    record |= {"score": score, "standard_error": standard_error(list(values.values()))}
-    if primary:
-        raw = normalise(score, spec.anchors, METRICS[metric].direction)
-        record |= {"normalized": min(max(raw, 0.0), 1.0), "clipped": not 0.0 <= raw <= 1.0}
-    return record
+        return Summary(None, None, f"the fold of {undefined[0]} is undefined")
+    return Summary(float(np.mean(defined)), standard_error(defined), None)
+
+
+def normalise_task(spec: TaskSpec, score: float | None) -> tuple[float | None, bool | None]:
+    """A task's score on the anchors' scale, clipped to [0, 1], and whether it was; None where there is no score."""
+    if score is None:
+        return None, None
+    scale = (spec.anchors, METRICS[spec.metric].direction)
+    return normalise_clipped(score, *scale), not 0.0 <= normalise(score, *scale) <= 1.0
 
 
 @dataclass(frozen=True)
@@ -149,18 +157,18 @@ class Standing:
     """Where a model stands, and how firmly."""
 
     ood_avg: float | None = None
-    undefined: str | None = None
-    ci95: list[float] | None = None
+    undefined_reason: str | None = None
+    ci95: Interval | None = None
     rank: int | None = None
     separable_from_next: bool | None = None
     p_value_against_next: float | None = None
     leave_one_task_out: dict[str, float] = field(default_factory=dict)
     leave_one_value_out: dict[str, float] = field(default_factory=dict)
     fragile: bool | None = None
-    draws: np.ndarray | None = None
+    draws: FloatArray | None = None
 
 
-def rank(aggregator: OODAvg, entrants: Sequence[Entrant], level: float) -> tuple[dict[str, Standing], dict[str, Any]]:
+def rank(aggregator: OODAvg, entrants: Sequence[Entrant], level: float) -> tuple[dict[str, Standing], RankStatistics]:
     """Rank models by OOD average and say which ranks hold.
 
     Adjacent models are compared by a paired bootstrap over identical scenes, stratified by task and held-out value,
@@ -179,16 +187,16 @@ def rank(aggregator: OODAvg, entrants: Sequence[Entrant], level: float) -> tuple
         InputError: a model with an OOD average lacks replicates of a scored fold.
     """
     standings = {entrant.name: _stand(aggregator, entrant, level) for entrant in entrants}
-    ranked = [e.name for e in entrants if e.ranked and standings[e.name].ood_avg is not None]
-    ranked.sort(key=lambda name: (-standings[name].ood_avg, name))
+    averages = {e.name: average for e in entrants if e.ranked and (average := standings[e.name].ood_avg) is not None}
+    ranked = sorted(averages, key=lambda name: (-averages[name], name))
     for place, name in enumerate(ranked):
-        above = standings[ranked[place - 1]] if place else None
-        tied = above is not None and above.ood_avg == standings[name].ood_avg
-        standings[name].rank = above.rank if tied else place + 1
-    averages = [standings[name].ood_avg for name in ranked]
-    gaps = [better - worse for better, worse in itertools.pairwise(averages)]
+        above = ranked[place - 1] if place else None
+        tied = above is not None and averages[above] == averages[name]
+        standings[name].rank = standings[above].rank if above is not None and tied else place + 1
     pairs = list(itertools.pairwise(ranked))
-    p_values = [_paired_p_value(standings[a].draws, standings[b].draws) for a, b in pairs]
+    gaps = [averages[better] - averages[worse] for better, worse in pairs]
+    draws = {name: found for name in ranked if (found := standings[name].draws) is not None}
+    p_values = [_paired_p_value(draws[a], draws[b]) for a, b in pairs]
     for (name, _), p_value in zip(pairs, holm(p_values) if p_values else [], strict=True):
         standings[name].p_value_against_next = float(p_value)
         standings[name].separable_from_next = bool(p_value < 1.0 - level)
@@ -197,8 +205,11 @@ def rank(aggregator: OODAvg, entrants: Sequence[Entrant], level: float) -> tuple
         averages_without = list(standings[name].leave_one_task_out.values())
         if median_gap is not None and averages_without:
             standings[name].fragile = bool(max(averages_without) - min(averages_without) > median_gap)
-    flips = {kind: _flips(standings, ranked, kind) for kind in ("leave_one_task_out", "leave_one_value_out")}
-    return standings, {"median_gap": median_gap, "gaps": gaps, "ranking": ranked, "rank_flips": flips}
+    flips = RankFlips(
+        leave_one_task_out=_flips({name: standings[name].leave_one_task_out for name in ranked}),
+        leave_one_value_out=_flips({name: standings[name].leave_one_value_out for name in ranked}),
+    )
+    return standings, RankStatistics(median_gap=median_gap, gaps=tuple(gaps), ranking=tuple(ranked), rank_flips=flips)
 
 
 def _stand(aggregator: OODAvg, entrant: Entrant, level: float) -> Standing:
@@ -206,23 +217,20 @@ def _stand(aggregator: OODAvg, entrant: Entrant, level: float) -> Standing:
     try:
         standing.ood_avg = aggregator(entrant.scores)
     except UndefinedMetricError as error:
-        standing.undefined = str(error)
+        standing.undefined_reason = str(error)
         return standing
     try:
         standing.draws = aggregator.draws(entrant.replicates)
     except UndefinedMetricError as error:
         raise InputError(f"model {entrant.name}: bootstrap replicates: {error}") from None
-    defined = standing.draws[~np.isnan(standing.draws)]
-    if 2 * len(defined) >= len(standing.draws):
-        tail = 50.0 * (1.0 - level)
-        standing.ci95 = [float(edge) for edge in np.percentile(defined, [tail, 100.0 - tail])]
+    standing.ci95 = interval_of(standing.draws, level)
     if len(aggregator.tasks) > 1:
         standing.leave_one_task_out = aggregator.leave_one_task_out(entrant.scores)
     standing.leave_one_value_out = aggregator.leave_one_value_out(entrant.scores)
     return standing
 
 
-def _paired_p_value(first: np.ndarray, second: np.ndarray) -> float:
+def _paired_p_value(first: FloatArray, second: FloatArray) -> float:
     """Two-sided p-value of no difference, with the +1 correction (Davison and Hinkley, 1997, section 4.2)."""
     difference = first - second
     difference = difference[~np.isnan(difference)]
@@ -230,12 +238,13 @@ def _paired_p_value(first: np.ndarray, second: np.ndarray) -> float:
     return min(1.0, 2.0 * (1 + int(tail)) / (1 + len(difference)))
 
 
-def _flips(standings: Mapping[str, Standing], ranked: Sequence[str], kind: str) -> list[dict[str, Any]]:
-    """The drops after which the order of the ranked models is another one."""
-    found = []
-    drops = list(getattr(standings[ranked[0]], kind)) if ranked else []
-    for dropped in drops:
-        order = sorted(ranked, key=lambda name, drop=dropped: (-getattr(standings[name], kind)[drop], name))
-        if order != list(ranked):
-            found.append({"dropped": dropped, "ranking": order})
-    return found
+def _flips(averages: Mapping[str, Mapping[str, float]]) -> tuple[RankFlip, ...]:
+    """The drops after which ranked models stand in another order; averages by model, in rank order, and drop."""
+    ranked = list(averages)
+    flips = []
+    for dropped in averages[ranked[0]] if ranked else []:
+        without = {name: by_drop[dropped] for name, by_drop in averages.items()}
+        order = [name for _, name in sorted((-average, name) for name, average in without.items())]
+        if order != ranked:
+            flips.append(RankFlip(dropped=dropped, ranking=tuple(order)))
+    return tuple(flips)

@@ -1,48 +1,81 @@
-"""Runs: every fold of a protocol, the record of a model, and the Evaluator for use without the workflow."""
+"""Runs without the workflow: every fold of a protocol, and the Evaluator, by the functions that the workflow uses."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
-from emma.backbones.base import Backbone
-from emma.backbones.load import ModelConfig
-from emma.results.records import RunRecord
-from emma.backbones.embed import write_embeddings
-from emma.data.embeddings import Embeddings
 from common.errors import InputError
 from common.files import parse
+from emma.backbones.base import Backbone
+from emma.backbones.embed import write_embeddings
+from emma.backbones.load import ModelConfig
+from emma.data.embeddings import Embeddings
+from emma.data.protocols import InDistribution, OODProtocol, board_protocols, protocol_named
+from emma.data.provenance import Provenance
+from emma.data.release import DEFAULT_RELEASE, DataReleaseManifest, load_manifest, read_assigned, results_folder
 from emma.evaluation.fitting import FittedFold, fit_fold
-from common.hashing import content_hash
-from emma.results.manifest import RunManifest
-from emma.data.protocols import OODProtocol, board_protocols
-from emma.data.release import DEFAULT_RELEASE, load_manifest, read_assigned, results_folder
-from emma.results.runs import run_record
 from emma.evaluation.metric_checks import check_metrics
+from emma.evaluation.records import MetricScores
 from emma.evaluation.scoring import score_task
-from emma.tasks import Split, TaskID, TaskSpec
+from emma.results.aggregate import OODAvg, summarise
+from emma.results.manifest import RunManifest
+from emma.results.records import RunRecord
+from emma.results.runs import run_record, task_record
+from emma.tasks import Split, TaskID
+
+#: Fitted folds by held-out value.
+FittedFolds = Mapping[str, FittedFold]
+
+
+@dataclass(frozen=True)
+class ProtocolRun:
+    """What ``ProtocolRunner.run`` returns, by held-out value: the fitted folds, and their scores by metric.
+
+    Attributes:
+        metric: the task's metric.
+        folds: fitted folds by held-out value.
+        scores: scores by held-out value and metric.
+    """
+
+    metric: str
+    folds: FittedFolds
+    scores: Mapping[str, MetricScores]
+
+    @property
+    def score(self) -> float | None:
+        """The unweighted mean over held-out values of the task's metric; None where a fold is undefined."""
+        return summarise({value: by_metric[self.metric].score for value, by_metric in self.scores.items()}).score
 
 
 class ProtocolRunner:
-    """Fits and predicts every fold of one protocol on one model's embeddings; only the readout is fit.
+    """Runs every fold of one protocol on one model's embeddings; only the readout is fit.
 
     Args:
-        spec: the task's pinned declaration.
-        protocol: how folds are made.
+        manifest: the data release, which pins the task and the bootstrap.
+        task: a task of it.
+        protocol: how folds are made, or the name of one of the task's protocols.
         seed: the run's seed.
+
+    Raises:
+        InputError: no such task or protocol.
     """
 
-    def __init__(self, spec: TaskSpec, protocol: OODProtocol, seed: int) -> None:
-        self.spec, self.protocol, self.seed = spec, protocol, seed
+    def __init__(
+        self, manifest: DataReleaseManifest, task: str | TaskID, protocol: OODProtocol | str, seed: int
+    ) -> None:
+        self.spec, self.task = manifest.spec(task), TaskID(task)
+        self.bootstrap, self.seed = manifest.bootstrap, seed
+        stress = manifest.stress_regimes.get(self.task, ())
+        self.protocol = protocol_named(protocol, self.spec, stress) if isinstance(protocol, str) else protocol
 
-    def run(self, embeddings: Embeddings, train_index: pa.Table, eval_index: pa.Table) -> dict[str, FittedFold]:
+    def fit(self, embeddings: Embeddings, train_index: pa.Table, eval_index: pa.Table) -> dict[str, FittedFold]:
         """Fitted folds by held-out value, on one thread as in the workflow; raises what ``fit_fold`` raises."""
         assigned = (train_index, eval_index)
         with threadpool_limits(1):
@@ -53,6 +86,35 @@ class ProtocolRunner:
                 for value in self.protocol.eval_values()
             }
 
+    def run(self, embeddings: Embeddings, train_index: pa.Table, eval_index: pa.Table) -> ProtocolRun:
+        """Fit and score every fold, and average; a readout fit on all TRAIN scenes gives ``in_distribution``.
+
+        Args:
+            embeddings: the model's embeddings of the task.
+            train_index: frozen index of the TRAIN scenes.
+            eval_index: frozen index of the evaluation scenes.
+
+        Raises:
+            InputError: what ``fit_fold`` raises.
+        """
+        folds = self.fit(embeddings, train_index, eval_index)
+        within = InDistribution(self.spec)
+        with threadpool_limits(1):
+            assigned = (train_index, eval_index)
+            reference = fit_fold(self.spec, within, within.fold("all", *assigned, self.seed), assigned, embeddings)
+        name = self.protocol.name
+        predictions = predictions_of({within.name: {"all": reference}, name: folds})
+        scores, _ = score_task(self.spec, self.task.value, predictions, self.bootstrap, self.seed, only=[name])
+        return ProtocolRun(self.spec.metric, folds, scores[name])
+
+
+def predictions_of(folds: Mapping[str, FittedFolds]) -> dict[str, dict[str, tuple[pa.Table, str | None]]]:
+    """What ``score_task`` takes of fitted folds by protocol: predictions, and why a fold is undefined."""
+    return {
+        name: {value: (fold.predictions, fold.undefined_reason) for value, fold in by_value.items()}
+        for name, by_value in folds.items()
+    }
+
 
 @dataclass(frozen=True)
 class EvalRun:
@@ -60,12 +122,12 @@ class EvalRun:
 
     task: TaskID
     record: RunRecord
-    folds: Mapping[str, Mapping[str, FittedFold]]
+    folds: Mapping[str, FittedFolds]
     caveats: tuple[str, ...] = ()
 
     @property
     def score(self) -> float | None:
-        """The task's score: the unweighted mean over held-out values."""
+        """The score of the task, or of the one protocol that was run: the unweighted mean over held-out values."""
         return self.record.tasks[self.task].score
 
     @property
@@ -106,9 +168,9 @@ class EvalRun:
     def _rows(self) -> Iterator[tuple[str, ...]]:
         """Of each held-out value: name, score, interval, scenes, in distribution, met in pretraining."""
         for value, record in self.record.tasks[self.task].values.items():
-            score = _shown(record.value) + (f" ({record.undefined})" if record.undefined else "")
+            score = _shown(record.score) + (f" ({record.undefined_reason})" if record.undefined_reason else "")
             interval = f"[{_shown(record.ci95[0])}, {_shown(record.ci95[1])}]" if record.ci95 else ""
-            met = {True: "yes", False: "no"}.get(record.met_in_pretraining, "unknown")
+            met = {True: "yes", False: "no", "unknown": "unknown"}[record.met_in_pretraining]
             yield value, score, interval, str(record.n), _shown(record.in_distribution), met
 
     def _spread(self) -> str:
@@ -161,7 +223,7 @@ class Evaluator:
         )
         return train, evaluation
 
-    def embed(self, backbone: Backbone, task: TaskID, config: ModelConfig, provenance: Mapping[str, Any]) -> Embeddings:
+    def embed(self, backbone: Backbone, task: TaskID, config: ModelConfig, provenance: Provenance) -> Embeddings:
         """Embed a task's scenes through a temporary file, in bounded memory."""
         folder = self.results / "scenes" / task.value
         with tempfile.TemporaryDirectory() as temporary:
@@ -177,18 +239,22 @@ class Evaluator:
         task: str | TaskID,
         *,
         config: ModelConfig | None = None,
-        provenance: Mapping[str, Any] | None = None,
+        provenance: Provenance | None = None,
+        protocol: OODProtocol | str | None = None,
     ) -> EvalRun:
-        """Score one backbone on one task under the task's own protocols.
+        """Score one backbone on one task under the task's own protocols, or under one protocol.
 
         Args:
             backbone: the model.
             task: a task of the release.
             config: the model's config; without one, defaults and pretraining "unknown".
             provenance: the model's provenance; without one, name and config alone.
+            protocol: one of the task's protocols by name, or a protocol made for its TaskSpec; by default all that
+                the leaderboard shows. The in-distribution fold, the reference of every other, is always fit.
 
         Raises:
-            InputError: unknown task, missing scenes, a model that breaks its contract, an unfit fold.
+            InputError: unknown task or protocol, a protocol that holds out nothing, missing scenes, a model that
+                breaks its contract, an unfit fold.
         """
         spec = self.manifest.spec(task)
         task = TaskID(task)
@@ -196,29 +262,59 @@ class Evaluator:
             reference = f"{type(backbone).__module__}:{type(backbone).__qualname__}".replace("<", "").replace(">", "")
             known = {"name": backbone.name, "factory": _as_reference(reference), "pretraining": "unknown"}
             config = parse(ModelConfig, known, f"model {backbone.name}")
-        dumped = config.model_dump(mode="json")
-        provenance = provenance or {
-            "name": config.name,
-            "config_sha256": content_hash(dumped),
-            "weights_sha256": None,
-            "pretraining": dumped["pretraining"],
-        }
+        provenance = provenance or Provenance.of(config.name, config, config.pretraining)
+        if protocol is None:
+            protocols = list(board_protocols(spec).values())
+        else:
+            chosen = ProtocolRunner(self.manifest, task, protocol, self.seed).protocol
+            if chosen.axis is None:
+                raise InputError(f"protocol {chosen.name}: holds out nothing, expected one that does")
+            protocols = [chosen, InDistribution(spec)]
         assigned = self.assigned(task)
         embeddings = self.embed(backbone, task, config, provenance)
         folds = {
-            name: ProtocolRunner(spec, protocol, self.seed).run(embeddings, *assigned)
-            for name, protocol in board_protocols(spec).items()
+            each.name: ProtocolRunner(self.manifest, task, each, self.seed).fit(embeddings, *assigned)
+            for each in protocols
         }
-        predictions = {
-            name: {value: (fitted.predictions, fitted.undefined) for value, fitted in fitted_folds.items()}
-            for name, fitted_folds in folds.items()
-        }
-        results, _ = score_task(spec, task.value, predictions, self.manifest.bootstrap, self.seed)
+        scores, _ = score_task(spec, task.value, predictions_of(folds), self.manifest.bootstrap, self.seed)
         hashes = {name: {value: fold.predictions_hash for value, fold in f.items()} for name, f in folds.items()}
+        tasks = {task: task_record(spec, protocols, scores, provenance.pretraining)}
         record = run_record(
-            self.manifest, config, provenance, {task: results}, {task: hashes}, seed=self.seed, eval_split=self.split
+            self.manifest, config, provenance, tasks, {task: hashes}, seed=self.seed, eval_split=self.split
         )
         return EvalRun(task, record, folds, self.manifest.caveats)
+
+    def ood_average(self, runs: Iterable[EvalRun]) -> float:
+        """The OOD average of one model from its runs, one per task that is scored: the number on the leaderboard.
+
+        Args:
+            runs: what ``evaluate`` returned for each task under its own protocol; tasks outside the OOD average, such
+                as E-ID-AMC, may be among them and do not count.
+
+        Raises:
+            InputError: runs of another release, seed, split or of two models, or two of one task.
+            UndefinedMetricError: a scored task is missing, or one of its folds is undefined.
+        """
+        runs, by_task = list(runs), {}
+        for run in runs:
+            expected = {
+                "data_release_hash": (run.run_manifest.data_release_hash, self.manifest.data_release_hash),
+                "seed": (run.run_manifest.seed, self.seed),
+                "eval_split": (run.record.eval_split, self.split.value.lower()),
+                "model_provenance": (run.run_manifest.model_provenance, runs[0].run_manifest.model_provenance),
+            }
+            for key, (actual, value) in expected.items():
+                if actual != value:
+                    raise InputError(f"run of {run.record.model} on {run.task}: {key}: {actual}, expected {value}")
+            block = run.record.tasks[run.task]
+            if block.in_ood_avg != self.manifest.tasks[run.task].in_ood_avg:
+                raise InputError(
+                    f"run of {run.record.model} on {run.task}: {block.protocol} is not the task's protocol"
+                )
+            if run.task in by_task:
+                raise InputError(f"run of {run.record.model} on {run.task}: given twice, expected one run per task")
+            by_task[run.task] = {value: record.score for value, record in block.values.items()}
+        return OODAvg(self.manifest.tasks)(by_task)
 
 
 def _as_reference(reference: str) -> str:

@@ -5,28 +5,36 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-import numpy as np
-
-from emma.results.aggregate import Entrant, OODAvg, Standing, rank, summarise_task
-from emma.results.records import Board, Range, Row, RunRecord, Sensitivity, SimToReal
 from common.errors import InputError
 from emma.data.protocols import primary_protocol
 from emma.data.release import DataReleaseManifest
+from emma.evaluation.records import FloatArray
+from emma.results.aggregate import Entrant, OODAvg, Standing, normalise_task, rank, summarise
+from emma.results.records import (
+    AggregationReport,
+    Board,
+    ModelStatistics,
+    Range,
+    RankStatistics,
+    Row,
+    RunRecord,
+    Sensitivity,
+    SimToReal,
+)
 from emma.tasks import TaskID
 
 #: Bootstrap replicates of one model's primary scores, by task and held-out value.
-Replicates = Mapping[TaskID, Mapping[str, np.ndarray]]
+PrimaryReplicates = Mapping[TaskID, Mapping[str, FloatArray]]
 
 
 def check_provenance(manifest: DataReleaseManifest, runs: Mapping[str, RunRecord]) -> None:
     """Refuse runs that are not of this release, or that differ in seed, evaluation split or harness version."""
-    seen: dict[str, tuple[Any, str]] = {}
+    seen: dict[str, tuple[str | int, str]] = {}
     for path, run in runs.items():
         if run.run_manifest.data_release_hash != manifest.data_release_hash:
             raise InputError(f"{path}: data_release_hash: expected {manifest.data_release_hash}, that of the release")
-        shared = {
+        shared: dict[str, str | int] = {
             "seed": run.run_manifest.seed,
             "harness_version": run.run_manifest.harness_version,
             "eval_split": run.eval_split,
@@ -46,12 +54,23 @@ def check_scores(manifest: DataReleaseManifest, runs: Mapping[str, RunRecord]) -
         for task, block in run.tasks.items():
             spec = manifest.spec(task)
             protocol = primary_protocol(spec)
-            values = {name: record.value for name, record in block.values.items()}
-            if set(values) != set(spec.held_out):
-                raise InputError(f"{path}: {task}: values: {sorted(values)}, expected {sorted(spec.held_out)}")
-            wanted = {"metric": spec.metric, "protocol": protocol.name, "axis": protocol.axis.value}
-            wanted |= {"in_ood_avg": spec.in_ood_avg, **summarise_task(spec, spec.metric, values)}
-            for key, value in wanted.items():
+            scores = {name: record.score for name, record in block.values.items()}
+            if set(scores) != set(spec.held_out):
+                raise InputError(f"{path}: {task}: values: {sorted(scores)}, expected {sorted(spec.held_out)}")
+            summary = summarise(scores)
+            normalized, clipped = normalise_task(spec, summary.score)
+            expected = {
+                "metric": spec.metric,
+                "protocol": protocol.name,
+                "axis": spec.ood_axis.value,
+                "in_ood_avg": spec.in_ood_avg,
+                "score": summary.score,
+                "standard_error": summary.standard_error,
+                "undefined": summary.undefined_reason,
+                "normalized": normalized,
+                "clipped": clipped,
+            }
+            for key, value in expected.items():
                 if getattr(block, key) != value:
                     raise InputError(f"{path}: {task}: {key}: {getattr(block, key)}, expected {value} by the release")
 
@@ -59,9 +78,9 @@ def check_scores(manifest: DataReleaseManifest, runs: Mapping[str, RunRecord]) -
 def build_board(
     manifest: DataReleaseManifest,
     runs: Mapping[str, RunRecord],
-    replicates: Mapping[str, Replicates],
+    replicates: Mapping[str, PrimaryReplicates],
     sim_to_real: Mapping[str, SimToReal] | None = None,
-) -> tuple[Board, dict[str, Any]]:
+) -> tuple[Board, AggregationReport]:
     """Rank the runs of a release.
 
     Args:
@@ -71,7 +90,7 @@ def build_board(
         sim_to_real: sim-to-real blocks by model, where there are any.
 
     Returns:
-        the board, and the statistics of the ranking for the aggregation report.
+        the board, and the aggregation report.
 
     Raises:
         InputError: no run, runs of mixed provenance, scores that do not follow from their components, or replicates
@@ -105,9 +124,9 @@ def _place(standing: Standing) -> tuple[float, float]:
     return (float("inf") if standing.rank is None else standing.rank, average)
 
 
-def _entrant(aggregator: OODAvg, run: RunRecord, replicates: Replicates) -> Entrant:
+def _entrant(aggregator: OODAvg, run: RunRecord, replicates: PrimaryReplicates) -> Entrant:
     scores = {
-        task: {value: record.value for value, record in run.tasks[task].values.items()}
+        task: {value: record.score for value, record in run.tasks[task].values.items()}
         for task in aggregator.tasks
         if task in run.tasks
     }
@@ -128,7 +147,7 @@ def _row(run: RunRecord, standing: Standing, sim_to_real: SimToReal | None) -> R
         rank=standing.rank,
         ood_avg=standing.ood_avg,
         ood_avg_ci95=standing.ci95,
-        undefined=standing.undefined,
+        undefined=standing.undefined_reason,
         separable_from_next=standing.separable_from_next,
         tasks=run.tasks,
         sensitivity=sensitivity,
@@ -138,27 +157,26 @@ def _row(run: RunRecord, standing: Standing, sim_to_real: SimToReal | None) -> R
 
 
 def _aggregation_report(
-    board: Board, standings: Mapping[str, Standing], statistics: Mapping[str, Any]
-) -> dict[str, Any]:
-    """``results/reports/aggregation.json``: every jackknife, gap and comparison, with the caveats they carry."""
-    return {
-        "release": board.release,
-        "data_release_hash": board.data_release_hash,
-        "caveats": list(board.caveats),
-        **statistics,
-        "models": {
-            row.model: {
-                "rank": row.rank,
-                "ood_avg": row.ood_avg,
-                "ood_avg_ci95": row.ood_avg_ci95,
-                "undefined": row.undefined,
-                "separable_from_next": row.separable_from_next,
-                "holm_p_value_against_next": standings[row.model].p_value_against_next,
-                "sensitivity": row.sensitivity.model_dump(mode="json") if row.sensitivity else None,
-            }
+    board: Board, standings: Mapping[str, Standing], statistics: RankStatistics
+) -> AggregationReport:
+    return AggregationReport(
+        **dict(statistics),
+        release=board.release,
+        data_release_hash=board.data_release_hash,
+        caveats=board.caveats,
+        models={
+            row.model: ModelStatistics(
+                rank=row.rank,
+                ood_avg=row.ood_avg,
+                ood_avg_ci95=row.ood_avg_ci95,
+                undefined=row.undefined,
+                separable_from_next=row.separable_from_next,
+                holm_p_value_against_next=standings[row.model].p_value_against_next,
+                sensitivity=row.sensitivity,
+            )
             for row in board.models
         },
-    }
+    )
 
 
 def board_csv(board: Board) -> str:
@@ -183,13 +201,13 @@ def board_csv(board: Board) -> str:
             "direction",
             "score",
             "normalized",
-            "held_out",
-            "value",
+            "held_out_value",
+            "held_out_score",
             "ci95_low",
             "ci95_high",
             "n",
             "in_distribution",
-            "undefined",
+            "undefined_reason",
             "caveats",
         ]
     )
@@ -199,10 +217,10 @@ def board_csv(board: Board) -> str:
             scores = [(block, block.normalized)]
             scores += [(other, None) for other in (*block.secondary_metrics.values(), *block.secondary.values())]
             for score, normalized in scores:
-                for name, value in score.values.items():
+                for name, held_out in score.values.items():
                     fields = [task.value, score.protocol, score.metric, score.direction, score.score, normalized, name]
-                    fields += [value.value, *(value.ci95 or (None, None)), value.n, value.in_distribution]
-                    fields += [value.undefined, caveats]
+                    fields += [held_out.score, *(held_out.ci95 or (None, None)), held_out.n, held_out.in_distribution]
+                    fields += [held_out.undefined_reason, caveats]
                     writer.writerow(["" if cell is None else cell for cell in [*head, *fields]])
     return out.getvalue()
 

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, field_validator, model_validator
 
 from common.hashing import content_hash
+from emma.data.provenance import Hash, Provenance
 from emma.tasks import Strict, TaskID
-
-Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-
-#: What a model's provenance says, null where there is nothing to say.
-PROVENANCE = ("name", "config_sha256", "weights_sha256", "pretraining")
 
 
 class RunManifest(Strict):
     """What ran. Every field is required and none may be empty.
 
     Attributes:
-        model_provenance: name, config hash, SHA-256 of the weights, declared pretraining.
+        model_provenance: what made the model.
         data_release_hash: content hash of the DataReleaseManifest.
         prediction_bundle_hashes: by task, the hash of the scored predictions of every fold.
         task_metrics: by task, the metric values by metric name (null where undefined).
@@ -28,24 +24,22 @@ class RunManifest(Strict):
         harness_version: version of this package.
     """
 
-    model_provenance: dict[str, Any]
+    model_provenance: Provenance
     data_release_hash: Hash
     prediction_bundle_hashes: dict[TaskID, Hash]
     task_metrics: dict[TaskID, dict[str, float | None]]
     seed: Annotated[int, Field(ge=0)]
     harness_version: Annotated[str, Field(min_length=1)]
 
-    @field_validator("model_provenance", "prediction_bundle_hashes", "task_metrics")
+    @field_validator("prediction_bundle_hashes", "task_metrics")
     @classmethod
-    def _not_empty(cls, value: dict) -> dict:
+    def _not_empty(cls, value: dict[TaskID, object]) -> dict[TaskID, object]:
         if not value:
             raise ValueError("expected at least one entry")
         return value
 
     @model_validator(mode="after")
     def _complete(self) -> RunManifest:
-        if missing := [key for key in PROVENANCE if key not in self.model_provenance]:
-            raise ValueError(f"model_provenance.{missing[0]}: missing")
         if set(self.task_metrics) != set(self.prediction_bundle_hashes):
             raise ValueError("prediction_bundle_hashes: expected one hash for every task of task_metrics")
         if empty := [task for task, metrics in self.task_metrics.items() if not metrics]:

@@ -5,62 +5,25 @@ The JSON Schema of the leaderboard is generated from these records and ships bes
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import Field
-
+from emma.evaluation.records import FoldScore, Interval
 from emma.results.manifest import RunManifest
-from emma.tasks import Strict, TaskID
-
-Interval = tuple[float, float]
+from emma.tasks import OODAxis, Strict, TaskID
 
 
-class ValueRecord(Strict):
-    """One held-out value: its score, the scenes behind it, and the score of a readout that has met the value.
+class HeldOutScore(FoldScore):
+    """One metric of one held-out value on the board.
 
-    ``value - in_distribution`` is the generalisation gap. ``undefined`` says why there is no value.
-    ``met_in_pretraining``: the backbone's declared pretraining saw this value.
+    Attributes:
+        met_in_pretraining: whether the backbone's declared pretraining saw this value.
     """
 
-    value: float | None
-    n: Annotated[int, Field(ge=0)]
-    ci95: Interval | None
-    in_distribution: float | None
-    undefined: str | None
     met_in_pretraining: bool | Literal["unknown"]
 
 
-class FoldValue(Strict):
-    """One metric of one fold, as scored: a ValueRecord before anything is said of the model."""
-
-    value: float | None
-    n: Annotated[int, Field(ge=0)]
-    ci95: Interval | None
-    in_distribution: float | None
-    undefined: str | None
-
-
-class FoldRecord(Strict):
-    """``metrics.json`` of one fold: its place, what was scored, the values by metric, and what made them.
-
-    A submission has no readout.
-    """
-
-    model: str
-    task: TaskID
-    protocol: str
-    value: str
-    data_release_hash: str
-    seed: int
-    harness_version: str
-    eval_split: Literal["dev", "holdout"]
-    metrics: dict[str, FoldValue]
-    hashes: dict[Literal["predictions", "readout"], str | None]
-    model_provenance: dict[str, Any]
-
-
 class ScoreRecord(Strict):
-    """A score under one metric and protocol: the unweighted mean over held-out values, and those values."""
+    """A score under one metric and protocol: the unweighted mean over held-out values, and their scores."""
 
     metric: str
     unit: str
@@ -70,7 +33,7 @@ class ScoreRecord(Strict):
     undefined: str | None
     protocol: str
     axis: str
-    values: dict[str, ValueRecord]
+    values: dict[str, HeldOutScore]
 
 
 class TaskRecord(ScoreRecord):
@@ -83,11 +46,15 @@ class TaskRecord(ScoreRecord):
     secondary: dict[str, ScoreRecord]
 
 
+#: What kind of row a model is.
+Kind = Literal["backbone", "reference", "submitted"]
+
+
 class RunRecord(Strict):
     """One model's run on a release: its scores by task and the RunManifest that makes them auditable."""
 
     model: str
-    kind: Literal["backbone", "reference", "submitted"]
+    kind: Kind
     release: str
     eval_split: Literal["dev", "holdout"]
     tasks: dict[TaskID, TaskRecord]
@@ -137,7 +104,7 @@ class Row(Strict):
     """One model on the board; where a score is undefined, ``rank`` and ``ood_avg`` are null, ``undefined`` says why."""
 
     model: str
-    kind: Literal["backbone", "reference", "submitted"]
+    kind: Kind
     rank: int | None
     ood_avg: float | None
     ood_avg_ci95: Interval | None
@@ -159,3 +126,58 @@ class Board(Strict):
     harness_version: str
     caveats: tuple[str, ...]
     models: tuple[Row, ...]
+
+
+class RankFlip(Strict):
+    """A task or held-out value, ``axis=value``, without which the ranked models stand in another order."""
+
+    dropped: str
+    ranking: tuple[str, ...]
+
+
+class RankFlips(Strict):
+    """The rank flips of each jackknife."""
+
+    leave_one_task_out: tuple[RankFlip, ...]
+    leave_one_value_out: tuple[RankFlip, ...]
+
+
+class RankStatistics(Strict):
+    """What the ranks rest on: gaps between neighbours in rank, in OOD average, and the drops that change the order."""
+
+    median_gap: float | None
+    gaps: tuple[float, ...]
+    ranking: tuple[str, ...]
+    rank_flips: RankFlips
+
+
+class ModelStatistics(Strict):
+    """How firmly one model stands; the p-value is two-sided, Holm-corrected over the pairs of neighbours."""
+
+    rank: int | None
+    ood_avg: float | None
+    ood_avg_ci95: Interval | None
+    undefined: str | None
+    separable_from_next: bool | None
+    holm_p_value_against_next: float | None
+    sensitivity: Sensitivity | None
+
+
+class AggregationReport(RankStatistics):
+    """``results/reports/aggregation.json``: every jackknife, gap and comparison, with the caveats they carry."""
+
+    release: str
+    data_release_hash: str
+    caveats: tuple[str, ...]
+    models: dict[str, ModelStatistics]
+
+
+class StressReport(Strict):
+    """``results/reports/stress.json``: scored tasks under leave-one-SNR-regime-out, by model and task."""
+
+    release: str
+    data_release_hash: str
+    caveats: tuple[str, ...]
+    protocol: str
+    axis: OODAxis
+    models: dict[str, dict[TaskID, ScoreRecord]]

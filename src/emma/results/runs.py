@@ -1,110 +1,148 @@
-"""The record of a run: one model's fold metrics put together, with the RunManifest."""
+"""The record of a run: one model's fold scores put together, with the RunManifest."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Literal, Protocol
 
-from emma.results.aggregate import summarise_task
-from emma.backbones.load import ModelConfig
-from emma.results.records import FoldRecord, RunRecord, ScoreRecord, TaskRecord, ValueRecord
 from common.errors import InputError
 from common.files import parse, read_json
-from emma.version import HARNESS_VERSION
-from emma.results.manifest import RunManifest, bundle_hash
-from emma.metrics import METRICS
+from emma.backbones.load import ModelConfig
 from emma.data.protocols import InDistribution, LeaveOneSNRRegimeOut, OODProtocol, board_protocols, task_protocols
+from emma.data.provenance import Pretraining, Provenance
 from emma.data.release import DataReleaseManifest
+from emma.evaluation.records import FoldRecord, TaskScores
+from emma.metrics import METRICS
+from emma.results.aggregate import normalise_task, summarise
+from emma.results.manifest import RunManifest, bundle_hash
+from emma.results.records import (
+    HeldOutScore,
+    Kind,
+    RunRecord,
+    ScoreRecord,
+    StressReport,
+    TaskRecord,
+)
 from emma.tasks import OODAxis, Split, TaskID, TaskSpec
+from emma.version import HARNESS_VERSION
 
-#: Metrics of one task's folds, by protocol and value, as ``score_task`` returns them.
-TaskResults = Mapping[str, Mapping[str, Mapping[str, Any]]]
-
-_DECLARED = {
-    OODAxis.ENVIRONMENT: "environments",
-    OODAxis.DEVICE: "devices",
-    OODAxis.FREQUENCY_BAND: "frequency_bands",
-    OODAxis.SNR_REGIME: "snr_regimes",
-}
+#: One model's folds by task, protocol and held-out value.
+FoldRecords = Mapping[TaskID, Mapping[str, Mapping[str, FoldRecord]]]
 
 
 class Named(Protocol):
     """What a run record says of a model by itself: a ModelConfig has it."""
 
-    name: str
-    kind: str
+    @property
+    def name(self) -> str:
+        """The model's name on the board."""
+
+    @property
+    def kind(self) -> Kind:
+        """What kind of row it is."""
 
 
-def met_in_pretraining(pretraining: Mapping[str, Sequence[str]] | str, axis: str, value: str) -> bool | str:
+def met_in_pretraining(
+    pretraining: Pretraining | Literal["unknown"], axis: OODAxis, held_out_value: str
+) -> bool | Literal["unknown"]:
     """Whether declared pretraining saw a held-out value; of a layered value, any part of it."""
-    if pretraining == "unknown":
+    if not isinstance(pretraining, Pretraining):
         return "unknown"
-    if pretraining["release_splits"]:
+    if pretraining.release_splits:
         return True
-    if "+" in value:
-        environment, band = value.split("+")
-        return environment in pretraining["environments"] or band in pretraining["frequency_bands"]
-    return value in pretraining[_DECLARED[OODAxis(axis)]]
+    if "+" in held_out_value:
+        environment, band = held_out_value.split("+")
+        return environment in pretraining.environments or band in pretraining.frequency_bands
+    declared = {
+        OODAxis.ENVIRONMENT: pretraining.environments,
+        OODAxis.DEVICE: pretraining.devices,
+        OODAxis.FREQUENCY_BAND: pretraining.frequency_bands,
+        OODAxis.SNR_REGIME: pretraining.snr_regimes,
+    }
+    return held_out_value in declared[axis]
 
 
 def score_record(
-    spec: TaskSpec, metric: str, protocol: str, axis: str, folds: Mapping[str, Mapping[str, Any]], pretraining: Any
-) -> dict[str, Any]:
-    """The fields of a ScoreRecord from the fold metrics of one protocol, by value."""
+    metric: str, protocol: OODProtocol, scores: TaskScores, pretraining: Pretraining | Literal["unknown"]
+) -> ScoreRecord:
+    """The score of one metric under one protocol, from the scores of its folds.
+
+    Raises:
+        InputError: the protocol holds out nothing.
+    """
+    if protocol.axis is None:
+        raise InputError(f"{protocol.name}: axis: none, expected a protocol that holds out values of an axis")
     values = {
-        value: ValueRecord(**record["metrics"][metric], met_in_pretraining=met_in_pretraining(pretraining, axis, value))
-        for value, record in folds.items()
-    }
-    summary = summarise_task(spec, metric, {value: record.value for value, record in values.items()})
-    naming = {"metric": metric, "unit": METRICS[metric].unit, "direction": METRICS[metric].direction}
-    return naming | {"protocol": protocol, "axis": axis, "values": values} | summary
-
-
-def task_record(spec: TaskSpec, results: TaskResults, pretraining: Any) -> TaskRecord:
-    """A task's block of the board from the metrics of its folds."""
-    primary, *others = [p for p in board_protocols(spec).values() if not isinstance(p, InDistribution)]
-    common = (spec.metric, primary.name, primary.axis.value, results[primary.name], pretraining)
-    secondary_metrics = {}
-    for metric in spec.secondary_metrics:
-        fields = score_record(spec, metric, primary.name, primary.axis.value, results[primary.name], pretraining)
-        secondary_metrics[metric] = ScoreRecord(**fields)
-    secondary = {}
-    for protocol in others:
-        fields = score_record(
-            spec, spec.metric, protocol.name, protocol.axis.value, results[protocol.name], pretraining
+        held_out_value: HeldOutScore(
+            **dict(by_metric[metric]), met_in_pretraining=met_in_pretraining(pretraining, protocol.axis, held_out_value)
         )
-        secondary[protocol.name] = _as_score(fields)
+        for held_out_value, by_metric in scores[protocol.name].items()
+    }
+    summary = summarise({held_out_value: record.score for held_out_value, record in values.items()})
+    return ScoreRecord(
+        metric=metric,
+        unit=METRICS[metric].unit,
+        direction=METRICS[metric].direction,
+        score=summary.score,
+        standard_error=summary.standard_error,
+        undefined=summary.undefined_reason,
+        protocol=protocol.name,
+        axis=protocol.axis.value,
+        values=values,
+    )
+
+
+def task_record(
+    spec: TaskSpec,
+    protocols: Sequence[OODProtocol],
+    scores: TaskScores,
+    pretraining: Pretraining | Literal["unknown"],
+) -> TaskRecord:
+    """A task's block of the board from the scores of its folds.
+
+    Args:
+        spec: the task.
+        protocols: what was scored, the protocol of the task's score first; in-distribution folds are no protocol here.
+        scores: scores by protocol, held-out value and metric.
+        pretraining: what the model's pretraining saw.
+    """
+    first, *others = [protocol for protocol in protocols if not isinstance(protocol, InDistribution)]
+    record = score_record(spec.metric, first, scores, pretraining)
+    normalized, clipped = normalise_task(spec, record.score)
     return TaskRecord(
-        **score_record(spec, *common),
-        in_ood_avg=spec.in_ood_avg,
-        secondary_metrics=secondary_metrics,
-        secondary=secondary,
+        **dict(record),
+        normalized=normalized,
+        clipped=clipped,
+        in_ood_avg=spec.in_ood_avg and first.axis is spec.ood_axis,
+        secondary_metrics={
+            metric: score_record(metric, first, scores, pretraining) for metric in spec.secondary_metrics
+        },
+        secondary={other.name: score_record(spec.metric, other, scores, pretraining) for other in others},
     )
 
 
 def run_record(
     manifest: DataReleaseManifest,
     config: Named,
-    provenance: Mapping[str, Any],
-    results: Mapping[TaskID, TaskResults],
+    provenance: Provenance,
+    tasks: Mapping[TaskID, TaskRecord],
     fold_hashes: Mapping[TaskID, Mapping[str, Mapping[str, str]]],
     *,
     seed: int,
     eval_split: Split,
 ) -> RunRecord:
-    """One model's run from the metrics of all its folds.
+    """One model's run from its tasks.
 
     Args:
         manifest: the data release.
         config: the model's config, or anything with its name and kind.
-        provenance: what ``load_backbone`` said of the model.
-        results: fold metrics by task, protocol and value.
-        fold_hashes: content hashes of the predictions, in the same places.
+        provenance: what made the model.
+        tasks: its tasks, as ``task_record`` makes them.
+        fold_hashes: content hashes of the predictions by task, protocol and held-out value.
         seed: the run's seed.
         eval_split: DEV or HOLDOUT.
     """
-    tasks = {task: task_record(manifest.tasks[task], results[task], provenance["pretraining"]) for task in results}
     task_metrics = {
         task: {record.metric: record.score} | {name: other.score for name, other in record.secondary_metrics.items()}
         for task, record in tasks.items()
@@ -113,10 +151,10 @@ def run_record(
         model=config.name,
         kind=config.kind,
         release=manifest.release,
-        eval_split=eval_split.value.lower(),
-        tasks=tasks,
+        eval_split="holdout" if eval_split is Split.HOLDOUT else "dev",
+        tasks=dict(tasks),
         run_manifest=RunManifest(
-            model_provenance=dict(provenance),
+            model_provenance=provenance,
             data_release_hash=manifest.data_release_hash,
             prediction_bundle_hashes={task: bundle_hash(hashes) for task, hashes in fold_hashes.items()},
             task_metrics=task_metrics,
@@ -126,8 +164,10 @@ def run_record(
     )
 
 
-def read_metrics(paths: Sequence[Path], expected: Mapping[str, Any]) -> dict[TaskID, dict[str, dict[str, dict]]]:
-    """Read the metrics of one model's folds, by task, protocol and value as their folders say.
+def read_metrics(
+    paths: Sequence[Path], expected: Mapping[str, str | int]
+) -> dict[TaskID, dict[str, dict[str, FoldRecord]]]:
+    """Read the metrics of one model's folds, by task, protocol and held-out value as their folders say.
 
     Args:
         paths: files ``.../MODEL/TASK/PROTOCOL/VALUE/metrics.json``.
@@ -137,18 +177,19 @@ def read_metrics(paths: Sequence[Path], expected: Mapping[str, Any]) -> dict[Tas
         InputError: a file is missing, no fold's metrics, or in another fold's place; a field differs, or folds are of
             two models.
     """
-    records: dict[TaskID, dict[str, dict[str, dict]]] = {}
+    records: dict[TaskID, dict[str, dict[str, FoldRecord]]] = {}
     provenance = None
     for path in paths:
-        record = parse(FoldRecord, read_json(path), path).model_dump()
-        place = dict(zip(("value", "protocol", "task", "model"), path.parts[-2:-6:-1], strict=False))
-        for key, wanted in {**place, **expected}.items():
-            if record[key] != wanted:
-                raise InputError(f"{path}: {key}: {record[key]}, expected {wanted}")
-        provenance = provenance or record["model_provenance"]
-        if record["model_provenance"] != provenance:
+        record = parse(FoldRecord, read_json(path), path)
+        places = ("held_out_value", "protocol", "task", "model")
+        place: dict[str, str | int] = dict(zip(places, path.parts[-2:-6:-1], strict=False))
+        for key, value in (place | dict(expected)).items():
+            if getattr(record, key) != value:
+                raise InputError(f"{path}: {key}: {getattr(record, key)}, expected {value}")
+        provenance = provenance or record.model_provenance
+        if record.model_provenance != provenance:
             raise InputError(f"{path}: model_provenance: differs between folds, expected one model")
-        records.setdefault(record["task"], {}).setdefault(record["protocol"], {})[record["value"]] = record
+        records.setdefault(record.task, {}).setdefault(record.protocol, {})[record.held_out_value] = record
     return records
 
 
@@ -160,76 +201,86 @@ def collect_run(
     Raises:
         InputError: a fold is missing, or folds differ in release, seed, harness version, evaluation split or model.
     """
-    expected = {
+    expected: dict[str, str | int] = {
         "model": config.name,
         "data_release_hash": manifest.data_release_hash,
         "seed": seed,
         "harness_version": HARNESS_VERSION,
         "eval_split": eval_split.value.lower(),
     }
-    found = read_metrics(paths, expected)
-    results, hashes = {}, {}
+    records = read_metrics(paths, expected)
+    tasks, hashes, provenance = {}, {}, None
     for task in (task for task in manifest.tasks if task in config.tasks):
-        results[task] = _complete(found, task, board_protocols(manifest.tasks[task]), config.name)
+        protocols = list(board_protocols(manifest.tasks[task]).values())
+        folds = _complete(records, task, protocols, config.name)
+        provenance = provenance or _provenance(folds)
+        tasks[task] = task_record(manifest.tasks[task], protocols, _scores(folds), provenance.pretraining)
         hashes[task] = {
-            name: {value: record["hashes"]["predictions"] for value, record in values.items()}
-            for name, values in results[task].items()
+            name: {value: fold.hashes.predictions for value, fold in by_value.items()}
+            for name, by_value in folds.items()
         }
-    if not results:
+    if provenance is None:
         raise InputError(f"model {config.name}: tasks: none of the release's, expected at least one")
-    provenance = _provenance(results)
-    return run_record(manifest, config, provenance, results, hashes, seed=seed, eval_split=eval_split)
+    return run_record(manifest, config, provenance, tasks, hashes, seed=seed, eval_split=eval_split)
 
 
 def _complete(
-    found: Mapping[TaskID, TaskResults], task: TaskID, protocols: Mapping[str, OODProtocol], model: str
-) -> dict[str, dict[str, Any]]:
+    records: FoldRecords, task: TaskID, protocols: Sequence[OODProtocol], model: str
+) -> dict[str, dict[str, FoldRecord]]:
     """The folds of the given protocols in their own order; InputError names one, or a metric of it, that is missing."""
-    wanted = {name: protocol.eval_values() for name, protocol in protocols.items()}
-    for name, values in wanted.items():
-        for value in values:
-            if value not in found.get(task, {}).get(name, {}):
-                raise InputError(f"model {model}: {task} {name} {value}: no metrics, expected every fold")
-            spec, metrics = protocols[name].spec, found[task][name][value]["metrics"]
-            if missing := [metric for metric in (spec.metric, *spec.secondary_metrics) if metric not in metrics]:
-                raise InputError(f"model {model}: {task} {name} {value}: metrics: no {missing[0]}")
-    return {name: {value: dict(found[task][name][value]) for value in values} for name, values in wanted.items()}
+    folds: dict[str, dict[str, FoldRecord]] = {}
+    for protocol in protocols:
+        folds[protocol.name] = {}
+        for value in protocol.eval_values():
+            where = f"model {model}: {task} {protocol.name} {value}"
+            fold = records.get(task, {}).get(protocol.name, {}).get(value)
+            if fold is None:
+                raise InputError(f"{where}: no metrics, expected every fold")
+            metrics = (protocol.spec.metric, *protocol.spec.secondary_metrics)
+            if missing := [metric for metric in metrics if metric not in fold.metrics]:
+                raise InputError(f"{where}: metrics: no {missing[0]}")
+            folds[protocol.name][value] = fold
+    return folds
 
 
-def _provenance(results: Mapping[TaskID, TaskResults]) -> dict[str, Any]:
+def _scores(folds: Mapping[str, Mapping[str, FoldRecord]]) -> TaskScores:
+    return {name: {value: fold.metrics for value, fold in by_value.items()} for name, by_value in folds.items()}
+
+
+def _provenance(folds: Mapping[str, Mapping[str, FoldRecord]]) -> Provenance:
     """The model's provenance, which every fold carries."""
-    folds = next(iter(next(iter(results.values())).values()))
-    return next(iter(folds.values()))["model_provenance"]
+    return next(iter(next(iter(folds.values())).values())).model_provenance
 
 
-def stress_report(manifest: DataReleaseManifest, paths: Sequence[Path]) -> dict[str, Any]:
-    """``reports/stress.json``: scored tasks under leave-one-SNR-regime-out, by model; never in the OOD average.
+def stress_report(manifest: DataReleaseManifest, paths: Sequence[Path]) -> StressReport:
+    """Scored tasks under leave-one-SNR-regime-out, by model; never in the OOD average.
 
     Args:
         manifest: the data release.
         paths: files ``.../MODEL/TASK/PROTOCOL/VALUE/metrics.json`` of the stress folds of every model.
+
+    Raises:
+        InputError: a fold is missing, or one is of another release or model than its folders say.
     """
-    name, axis = LeaveOneSNRRegimeOut.name, OODAxis.SNR_REGIME.value
-    rows: dict[str, dict[str, Any]] = {}
+    name = LeaveOneSNRRegimeOut.name
+    models: dict[str, dict[TaskID, ScoreRecord]] = {}
     for path in paths:
         if len(path.parts) < 5:
             raise InputError(f"{path}: expected a file in folders MODEL/TASK/PROTOCOL/VALUE")
     for model in dict.fromkeys(path.parts[-5] for path in paths):
         own = [path for path in paths if path.parts[-5] == model]
-        found = read_metrics(own, {"data_release_hash": manifest.data_release_hash})
-        rows[model] = {}
-        for task in found:
+        records = read_metrics(own, {"data_release_hash": manifest.data_release_hash})
+        models[model] = {}
+        for task in records:
             spec = manifest.tasks[task]
-            protocols = task_protocols(spec, manifest.stress_regimes.get(task, ()))
-            results = _complete(found, task, {name: protocols[name]}, model)
-            pretraining = _provenance({task: results})["pretraining"]
-            fields = score_record(spec, spec.metric, name, axis, results[name], pretraining)
-            rows[model][task.value] = _as_score(fields).model_dump(mode="json")
-    caveats = [*manifest.caveats, "Stress scores are never part of the OOD average."]
-    head = {"release": manifest.release, "data_release_hash": manifest.data_release_hash, "caveats": caveats}
-    return head | {"protocol": name, "axis": axis, "models": rows}
-
-
-def _as_score(fields: Mapping[str, Any]) -> ScoreRecord:
-    """A ScoreRecord from ``score_record``, whose normalised score belongs to the primary protocol alone."""
-    return ScoreRecord(**{key: value for key, value in fields.items() if key in ScoreRecord.model_fields})
+            protocol = task_protocols(spec, manifest.stress_regimes.get(task, ()))[name]
+            folds = _complete(records, task, [protocol], model)
+            models[model][task] = score_record(spec.metric, protocol, _scores(folds), _provenance(folds).pretraining)
+    return StressReport(
+        release=manifest.release,
+        data_release_hash=manifest.data_release_hash,
+        caveats=(*manifest.caveats, "Stress scores are never part of the OOD average."),
+        protocol=name,
+        axis=OODAxis.SNR_REGIME,
+        models=models,
+    )

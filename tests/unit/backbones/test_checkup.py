@@ -16,6 +16,7 @@ from common.errors import InputError
 from emma.audit.checkup import CHECKS, Sample, Subject, examine, spread_sample
 from emma.audit.checkup.watch import watched
 from emma.backbones.load import ModelConfig
+from emma.data.provenance import Provenance
 from emma.data.release import load_release_config
 from emma.data.scenes import METADATA_SCHEMA, write_scenes
 from emma.tasks import TaskID
@@ -58,7 +59,7 @@ def findings(build, tasks=(TaskID.E_LOC_AOA, TaskID.E_ID_AMC), samples=None, **k
     config = ModelConfig(**{"name": "m", "factory": "a:b", "pretraining": "unknown"} | keys)
     samples = samples or {task: sample() for task in tasks}
     told = []
-    provenance = {"weights_sha256": None}
+    provenance = Provenance.of(config.name, config, config.pretraining)
     subject = Subject(config, SPECS, samples, lambda: (build(), provenance), private=Path("results"))
     found = examine(subject, told.append)
     assert told == found

@@ -41,8 +41,8 @@ def test_configs_are_references_of_one_task(name: str) -> None:
     backbone, provenance, config = shipped(name)
     assert config.kind == "reference"
     assert config.tasks == (REFERENCES[name][0],)
-    assert backbone.name == provenance["name"] == name
-    assert provenance["weights_sha256"] is None
+    assert backbone.name == provenance.name == name
+    assert provenance.weights_sha256 is None
     assert name in yaml.safe_load((CONFIG / "config.yaml").read_text())["models"]
 
 

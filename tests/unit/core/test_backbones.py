@@ -161,16 +161,16 @@ def test_a_factory_that_fails_is_one_line(tmp_path, monkeypatch, factory, option
 def test_provenance_names_config_and_weights(tmp_path):
     backbone, provenance = load_backbone(ModelConfig(**PRIOR))
     assert isinstance(backbone, Backbone)
-    assert provenance["weights_sha256"] is None
+    assert provenance.weights_sha256 is None
     other = load_backbone(ModelConfig(**PRIOR, batch_size=7))[1]
-    assert other["config_sha256"] != provenance["config_sha256"]
+    assert other.config_sha256 != provenance.config_sha256
     rule = {"function": "a:b", "options": {}}
     with pytest.raises(InputError, match="pretrain: expected the weights that the rule makes"):
         load_backbone(ModelConfig(**PRIOR, pretrain=rule))
     data = save({"a": np.ones(2)})
     (tmp_path / "t.safetensors").write_bytes(data)
     trained = load_backbone(ModelConfig(**PRIOR, pretrain=rule), trained=tmp_path / "t.safetensors")[1]
-    assert trained["weights_sha256"] == sha(data)
+    assert trained.weights_sha256 == sha(data)
 
 
 # ONNX
@@ -195,7 +195,7 @@ def test_an_onnx_file_is_a_backbone(tmp_path):
     found = backbone.embed(iq, 1.0, 1.0)
     pairs = np.concatenate([iq.real, iq.imag], axis=1).reshape(5, 32)
     np.testing.assert_allclose(found, pairs @ MATRIX, rtol=1e-5, atol=1e-5)
-    assert (backbone.embedding_dim, found.dtype, provenance["weights_sha256"]) == (4, np.float32, sha(data))
+    assert (backbone.embedding_dim, found.dtype, provenance.weights_sha256) == (4, np.float32, sha(data))
     with pytest.raises(InputError, match="weights_sha256: expected"):
         load_backbone(ModelConfig(**BASE, onnx="m.onnx", weights_sha256="0" * 64), tmp_path)
 

@@ -70,7 +70,7 @@ def test_training_is_deterministic_and_its_weights_load(tmp_path):
     (tmp_path / "w.safetensors").write_bytes(data)
     factory = {"factory": "emma.backbones.conv:ssl_conv", "weights": "w.safetensors", "weights_sha256": sha256(data)}
     backbone, provenance = load_backbone(ModelConfig(name="m", pretraining={}, **factory), tmp_path)
-    assert provenance["weights_sha256"] == sha256(data)
+    assert provenance.weights_sha256 == sha256(data)
     for antennas in (1, 2):
         iq = scenes(2, antennas, 128, 9)
         np.testing.assert_array_equal(backbone.embed(iq, 1.0, 1.0), ssl_conv(weights).embed(iq, 1.0, 1.0))

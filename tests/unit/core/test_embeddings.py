@@ -1,7 +1,5 @@
 """Embeddings: what a backbone is given and held to, joins by id, bounded memory."""
 
-import json
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +9,7 @@ from common.errors import InputError
 from emma.backbones.embed import embed_batch, write_embeddings
 from emma.backbones.inputs import Contract
 from emma.data.embeddings import EMBEDDING_SCHEMA, Embeddings
+from emma.data.provenance import Provenance
 from emma.data.scenes import iterate_scenes, write_scenes
 from emma.tasks import TaskID
 
@@ -42,9 +41,12 @@ def scenes(tmp_path, scene_columns):
     return path, iq
 
 
+PROVENANCE = Provenance(name="seen", config_sha256="0" * 64, weights_sha256=None, pretraining="unknown")
+
+
 def write(path, backbone, *scene_paths, recipe="none", batch_size=3):
     contract = Contract(normalise=recipe, batch_size=batch_size)
-    write_embeddings(path, backbone, scene_paths, contract=contract, provenance={"name": "seen"})
+    write_embeddings(path, backbone, scene_paths, contract=contract, provenance=PROVENANCE)
 
 
 def test_every_scene_gets_its_own_embedding(scenes, tmp_path):
@@ -57,7 +59,7 @@ def test_every_scene_gets_its_own_embedding(scenes, tmp_path):
         np.testing.assert_array_equal(embeddings.of(ids), wanted)
         order = [7, 0, 3]
         np.testing.assert_array_equal(embeddings.of(ids.take(order)), wanted[order])
-        assert embeddings.provenance == {"name": "seen"}
+        assert embeddings.provenance == PROVENANCE
 
 
 def test_a_backbone_sees_batches_of_one_carrier_and_rate_and_no_label(scenes):
@@ -141,7 +143,7 @@ def test_one_chunk_is_held_at_a_time(scenes, tmp_path, monkeypatch):
     assert sizes == [6, 4]
 
 
-GOOD = {"embedding_dim": "2", "model_provenance": json.dumps({"name": "m"})}
+GOOD = {"embedding_dim": "2"} | PROVENANCE.metadata
 
 
 @pytest.mark.parametrize(
@@ -152,9 +154,10 @@ GOOD = {"embedding_dim": "2", "model_provenance": json.dumps({"name": "m"})}
         ([[1.0, 2.0], [3.0, np.nan]], GOOD, "NaN or infinity"),
         ([[1.0, 2.0], [3.0, np.inf]], GOOD, "NaN or infinity"),
         ([[1.0, 2.0], [3.0, 4.0]], GOOD | {"embedding_dim": "3"}, "expected lists of 3 numbers"),
-        ([[1.0, 2.0], [3.0, 4.0]], GOOD | {"embedding_dim": "wide"}, "expected the schema metadata"),
-        ([[1.0, 2.0], [3.0, 4.0]], {"embedding_dim": "2"}, "expected the schema metadata"),
-        ([[1.0, 2.0], [3.0, 4.0]], GOOD | {"model_provenance": "{"}, "expected the schema metadata"),
+        ([[1.0, 2.0], [3.0, 4.0]], GOOD | {"embedding_dim": "wide"}, "in the schema metadata"),
+        ([[1.0, 2.0], [3.0, 4.0]], {"embedding_dim": "2"}, "in the schema metadata"),
+        ([[1.0, 2.0], [3.0, 4.0]], GOOD | {"model_provenance": "{"}, "in the schema metadata"),
+        ([[1.0, 2.0], [3.0, 4.0]], GOOD | {"model_provenance": "{}"}, "model_provenance: name: Field required"),
     ],
 )
 def test_a_table_that_holds_no_embeddings_is_refused(tmp_path, lists, metadata, message):

@@ -1,6 +1,5 @@
 """A fold's fit and prediction: nothing is fit before every guard has passed, and files say what made them."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -22,12 +21,13 @@ from emma.data.protocols import (
     primary_protocol,
     write_side,
 )
+from emma.data.provenance import Provenance
 from emma.evaluation.fitting import PREDICTION_SCHEMA, FittedFold, check_complete, fit_fold, read_fitted, write_fitted
 from emma.readouts import Readout, load_readout
 from emma.tasks import TaskID
 
 HASH = "a" * 64
-PROVENANCE = {"name": "toy"}
+PROVENANCE = Provenance(name="toy", config_sha256="0" * 64, weights_sha256=None, pretraining="unknown")
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_a_fit_does_not_depend_on_the_rows_of_the_embeddings(world, embeddings, 
     task = TaskID.E_ID_FP
     spec, fold, result = fitted(task)
     order = np.random.default_rng(0).permutation(len(embeddings[task].values))
-    turned = Embeddings(embeddings[task].ids.take(order), embeddings[task].values[order], {}, "turned")
+    turned = Embeddings(embeddings[task].ids.take(order), embeddings[task].values[order], PROVENANCE, "turned")
     again = fit_fold(spec, primary_protocol(spec), fold, world.indexes(task), turned)
     assert again.predictions_hash == result.predictions_hash
 
@@ -76,7 +76,7 @@ def test_nothing_is_fit_before_the_guards(world, embeddings, fitted, monkeypatch
     spec, fold, _ = fitted(TaskID.E_LOC_LOS)
     monkeypatch.setattr(Readout, "fit", lambda *_: pytest.fail("a readout was fit"))
     protocol, indexes = primary_protocol(spec), world.indexes(TaskID.E_LOC_LOS)
-    swapped = Fold(fold.protocol, fold.value, fold.eval, fold.train)
+    swapped = Fold(fold.protocol, fold.held_out_value, fold.eval, fold.train)
     with pytest.raises(SplitNotAvailable):
         fit_fold(spec, protocol, swapped, indexes, embeddings[TaskID.E_LOC_LOS])
     other = spec.model_copy(update={"metric": "PlainAccuracy"})
@@ -90,10 +90,10 @@ def test_a_wide_embedding_and_a_missing_scene_are_refused(world, embeddings, fit
     task = TaskID.E_LOC_LOS
     spec, fold, _ = fitted(task)
     protocol, indexes = primary_protocol(spec), world.indexes(task)
-    wide = Embeddings(embeddings[task].ids, np.zeros((192, 2049), np.float32), {}, "wide")
+    wide = Embeddings(embeddings[task].ids, np.zeros((192, 2049), np.float32), PROVENANCE, "wide")
     with pytest.raises(InputError, match="embedding_dim: 2049 is wider than the pinned 2048"):
         fit_fold(spec, protocol, fold, indexes, wide)
-    short = Embeddings(embeddings[task].ids.slice(1), embeddings[task].values[1:], {}, "short")
+    short = Embeddings(embeddings[task].ids.slice(1), embeddings[task].values[1:], PROVENANCE, "short")
     with pytest.raises(InputError, match=r"short: scene_id: .* is missing"):
         for value in protocol.eval_values():
             fit_fold(spec, protocol, protocol.fold(value, *indexes, 0), indexes, short)
@@ -110,9 +110,9 @@ def test_an_undefined_fold_is_written_and_read_with_its_reason(world, embeddings
     assert result.predictions.num_rows == 0
     assert len(result.predictions_hash) == 64
     write_fitted(tmp_path / "readout.safetensors", tmp_path / "predictions.parquet", result, HASH, PROVENANCE)
-    predictions, undefined, _ = read_fitted(tmp_path / "predictions.parquet", HASH, 0)
-    assert predictions.num_rows == 0
-    assert undefined == "leave-one-environment-out E_URBAN: class NLOS has no fit scene"
+    read = read_fitted(tmp_path / "predictions.parquet", HASH, 0)
+    assert read.predictions.num_rows == 0
+    assert read.undefined_reason == "leave-one-environment-out E_URBAN: class NLOS has no fit scene"
 
 
 @pytest.mark.parametrize("task", list(TaskID))
@@ -120,10 +120,11 @@ def test_the_hash_in_memory_is_the_hash_from_the_file(fitted, tmp_path, task):
     *_, result = fitted(task)
     path = tmp_path / "predictions.parquet"
     write_fitted(tmp_path / "readout.safetensors", path, result, HASH, PROVENANCE)
-    predictions, undefined, made_by = read_fitted(path, HASH, 0)
-    assert made_by["hashes"]["predictions"] == result.predictions_hash == table_hash(predictions)
-    assert made_by["model_provenance"] == PROVENANCE
-    assert undefined is None
+    read = read_fitted(path, HASH, 0)
+    assert read.hashes.predictions == result.predictions_hash == table_hash(read.predictions)
+    assert read.provenance == PROVENANCE
+    assert read.enrolment_seed == (0 if task is TaskID.E_ID_FP else None)
+    assert read.undefined_reason is None
     first = (tmp_path / "readout.safetensors").read_bytes(), path.read_bytes()
     write_fitted(tmp_path / "readout.safetensors", path, result, HASH, PROVENANCE)
     assert ((tmp_path / "readout.safetensors").read_bytes(), path.read_bytes()) == first
@@ -155,7 +156,7 @@ def test_files_that_cannot_be_trusted_are_refused(fitted, tmp_path):
     readout.unlink()
     with pytest.raises(InputError, match=r"readout\.safetensors: cannot be read"):
         read_fitted(path, HASH, 0)
-    metadata = {"data_release_hash": HASH, "model_provenance": json.dumps(PROVENANCE)}
+    metadata = {"data_release_hash": HASH} | PROVENANCE.metadata
     other = table.drop_columns(["session"]).replace_schema_metadata(metadata)
     pq.write_table(other, path)
     with pytest.raises(InputError, match="session: column missing"):
@@ -184,7 +185,7 @@ def test_predictions_say_their_split_and_the_seed_of_their_gallery(fitted, tmp_p
     for task in (TaskID.E_LOC_AOA, TaskID.E_ID_FP):
         *_, result = fitted(task)
         write_fitted(readout, path, result, HASH, PROVENANCE)
-        assert read_fitted(path, HASH, 0)[2]["eval_split"] == "dev"
+        assert read_fitted(path, HASH, 0).eval_split == "dev"
         if task is TaskID.E_ID_FP:
             with pytest.raises(InputError, match="enrolment_seed: 0, expected 1, that of the run"):
                 read_fitted(path, HASH, 1)
@@ -198,10 +199,10 @@ def test_predictions_say_their_split_and_the_seed_of_their_gallery(fitted, tmp_p
 @pytest.mark.parametrize("task", [TaskID.E_LOC_AOA, TaskID.E_ID_FP])
 def test_predictions_of_fewer_or_other_scenes_than_the_fold_asks_for_are_refused(fitted, tmp_path, task):
     _, fold, result = fitted(task)
-    side, path = tmp_path / "eval.parquet", tmp_path / fold.protocol / fold.value / "predictions.parquet"
-    write_side(side, fold, "eval")
+    side, path = tmp_path / "eval.parquet", tmp_path / fold.protocol / fold.held_out_value / "predictions.parquet"
+    write_side(side, fold, "eval", HASH)
     write_fitted(path.with_name("readout.safetensors"), path, result, HASH, PROVENANCE)
-    whole = read_fitted(path, HASH, 0)[0]
+    whole = read_fitted(path, HASH, 0).predictions
     check_complete(path, whole, side)
     first, last = whole["scene_id"][0].as_py(), whole["scene_id"][-1].as_py()
     moved = pa.array([whole["target"][0].as_py() + 1, *whole["target"].to_pylist()[1:]], pa.float64())
@@ -214,8 +215,8 @@ def test_predictions_of_fewer_or_other_scenes_than_the_fold_asks_for_are_refused
         "! is foreign": pa.concat_tables([whole.slice(0, 1), whole]).set_column(0, whole.schema.field(0), renamed),
         "target: differs": whole.set_column(2, whole.schema.field("target"), moved),
         "session: differs": whole.set_column(1, whole.schema.field("session"), pa.array(["x"] * n)),
-        "undefined: none, expected None": whole.replace_schema_metadata(
-            {**whole.schema.metadata, b"undefined": b"none"}
+        "undefined_reason: none, expected None": whole.replace_schema_metadata(
+            {**whole.schema.metadata, b"undefined_reason": b"none"}
         ),
         "eval_split: HOLDOUT, expected DEV": whole.replace_schema_metadata(
             {**whole.schema.metadata, b"eval_split": b"HOLDOUT"}
@@ -224,18 +225,21 @@ def test_predictions_of_fewer_or_other_scenes_than_the_fold_asks_for_are_refused
     for said, table in broken.items():
         with pytest.raises(InputError, match=rf"^{path}: .*{said}"):
             check_complete(path, table, side)
+    write_side(tmp_path / "foreign.parquet", fold, "eval", "b" * 64)
+    with pytest.raises(SplitNotAvailable, match=f"foreign.parquet: data_release_hash: expected {HASH}"):
+        check_complete(path, whole, tmp_path / "foreign.parquet")
     with pytest.raises(SplitNotAvailable, match="expected other"):
-        check_complete(tmp_path / "other" / fold.value / "predictions.parquet", whole, side)
+        check_complete(tmp_path / "other" / fold.held_out_value / "predictions.parquet", whole, side)
 
 
 def test_an_undefined_fold_is_complete_without_predictions(fitted, tmp_path):
     _, fold, result = fitted(TaskID.E_LOC_AOA)
     why = "too few"
-    side, path = tmp_path / "eval.parquet", tmp_path / fold.protocol / fold.value / "predictions.parquet"
-    write_side(side, replace(fold, undefined=why), "eval")
-    empty = replace(result, predictions=PREDICTION_SCHEMA.empty_table(), undefined=why)
+    side, path = tmp_path / "eval.parquet", tmp_path / fold.protocol / fold.held_out_value / "predictions.parquet"
+    write_side(side, replace(fold, undefined_reason=why), "eval", HASH)
+    empty = replace(result, predictions=PREDICTION_SCHEMA.empty_table(), undefined_reason=why)
     write_fitted(path.with_name("readout.safetensors"), path, empty, HASH, PROVENANCE)
-    check_complete(path, read_fitted(path, HASH, 0)[0], side)
-    write_fitted(path.with_name("readout.safetensors"), path, replace(result, undefined=why), HASH, PROVENANCE)
+    check_complete(path, read_fitted(path, HASH, 0).predictions, side)
+    write_fitted(path.with_name("readout.safetensors"), path, replace(result, undefined_reason=why), HASH, PROVENANCE)
     with pytest.raises(InputError, match="is foreign, expected the 0 queries"):
-        check_complete(path, read_fitted(path, HASH, 0)[0], side)
+        check_complete(path, read_fitted(path, HASH, 0).predictions, side)

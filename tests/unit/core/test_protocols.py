@@ -29,6 +29,7 @@ from emma.data.protocols import (
 from emma.tasks import OODAxis, TaskID, TaskSpec
 
 AOA, LOS, DRONE, FP, AMC = TaskID
+HASH = "a" * 64
 SEED = 3
 
 
@@ -60,10 +61,10 @@ def test_every_fold_of_every_protocol_passes_its_guard_in_memory_and_from_files(
         for value in protocol.eval_values():
             fold = protocol.fold(value, train, evaluation, SEED)
             guard_fold(protocol, fold, train, evaluation)
-            assert fold.undefined is None
+            assert fold.undefined_reason is None
             for side in ("train", "eval"):
-                write_side(tmp_path / f"{side}.parquet", fold, side)
-            again = read_fold(tmp_path / "train.parquet", tmp_path / "eval.parquet", name, value)
+                write_side(tmp_path / f"{side}.parquet", fold, side, HASH)
+            again = read_fold(tmp_path / "train.parquet", tmp_path / "eval.parquet", name, value, HASH)
             guard_fold(protocol, again, train, evaluation)
             assert again.train.equals(fold.train)
             assert again.eval.equals(fold.eval)
@@ -185,8 +186,8 @@ def guarded(world) -> Callable[..., tuple[OODProtocol, Fold, pa.Table, pa.Table]
 
 
 def altered(fold: Fold, **sides) -> Fold:
-    parts = {"train": fold.train, "eval": fold.eval, "undefined": fold.undefined} | sides
-    return Fold(fold.protocol, fold.value, **parts)
+    parts = {"train": fold.train, "eval": fold.eval, "undefined_reason": fold.undefined_reason} | sides
+    return Fold(fold.protocol, fold.held_out_value, **parts)
 
 
 @pytest.mark.parametrize("task", [AOA, FP, AMC])
@@ -339,14 +340,14 @@ def test_a_gallery_of_half_a_session_is_refused_though_receivers_differ(guarded)
 
 def test_the_reason_of_an_undefined_fold_is_neither_added_nor_dropped(guarded):
     protocol, fold, train, evaluation = guarded(LOS)
-    with pytest.raises(SplitNotAvailable, match="undefined: too hard, expected None"):
-        guard_fold(protocol, altered(fold, undefined="too hard"), train, evaluation)
+    with pytest.raises(SplitNotAvailable, match="undefined_reason: too hard, expected None"):
+        guard_fold(protocol, altered(fold, undefined_reason="too hard"), train, evaluation)
     one_class = train.filter(pc.equal(train["label_class"], "LOS"))
-    undefined = protocol.fold(fold.value, one_class, evaluation, SEED)
-    assert undefined.undefined == "leave-one-environment-out E_URBAN: class NLOS has no fit scene"
+    undefined = protocol.fold(fold.held_out_value, one_class, evaluation, SEED)
+    assert undefined.undefined_reason == "leave-one-environment-out E_URBAN: class NLOS has no fit scene"
     guard_fold(protocol, undefined, one_class, evaluation)
-    with pytest.raises(SplitNotAvailable, match="undefined: None, expected leave-one"):
-        guard_fold(protocol, altered(undefined, undefined=None), one_class, evaluation)
+    with pytest.raises(SplitNotAvailable, match="undefined_reason: None, expected leave-one"):
+        guard_fold(protocol, altered(undefined, undefined_reason=None), one_class, evaluation)
 
 
 def test_folds_without_classes_or_scenes_are_undefined(world):
@@ -360,13 +361,13 @@ def test_folds_without_classes_or_scenes_are_undefined(world):
     }
     for reason, indexes in cases.items():
         fold = protocol.fold("E_RURAL", *indexes, SEED)
-        assert fold.undefined == f"leave-one-environment-out E_RURAL: {reason}"
+        assert fold.undefined_reason == f"leave-one-environment-out E_RURAL: {reason}"
         guard_fold(protocol, fold, *indexes)
     units = world.manifest.tasks[FP]
     fit, scored = world.indexes(FP)
     without = fit.filter(pc.not_equal(fit["device"], "U02"))
-    assert LeaveOneUnitOut(units).fold("U02", without, scored, SEED).undefined is None
-    assert "class U02 has no fit scene" in LeaveOneUnitOut(units).fold("U01", without, scored, SEED).undefined
+    assert LeaveOneUnitOut(units).fold("U02", without, scored, SEED).undefined_reason is None
+    assert "class U02 has no fit scene" in LeaveOneUnitOut(units).fold("U01", without, scored, SEED).undefined_reason
 
 
 @pytest.mark.parametrize(
@@ -406,20 +407,22 @@ def test_files_of_another_fold_are_refused(guarded, tmp_path, world):
     protocol, fold, *indexes = guarded(AOA)
     train, evaluation = tmp_path / "train.parquet", tmp_path / "eval.parquet"
     other = protocol.fold(protocol.eval_values()[1], *indexes, SEED)
-    write_side(train, fold, "train")
-    write_side(evaluation, other, "eval")
+    write_side(train, fold, "train", HASH)
+    write_side(evaluation, other, "eval", HASH)
     with pytest.raises(SplitNotAvailable, match=r"eval\.parquet: fold leave-one-environment-out E_RURAL, expected"):
-        read_fold(train, evaluation, protocol.name, fold.value)
+        read_fold(train, evaluation, protocol.name, fold.held_out_value, HASH)
     pq.write_table(fold.eval, evaluation)
     with pytest.raises(SplitNotAvailable, match="fold None None, expected"):
-        read_fold(train, evaluation, protocol.name, fold.value)
+        read_fold(train, evaluation, protocol.name, fold.held_out_value, HASH)
     doubled = pa.concat_tables([fold.eval, fold.eval.slice(0, 1)])
-    write_side(evaluation, altered(fold, eval=doubled), "eval")
+    write_side(evaluation, altered(fold, eval=doubled), "eval", HASH)
     with pytest.raises(InputError, match="stands twice"):
-        read_fold(train, evaluation, protocol.name, fold.value)
-    write_side(evaluation, replace(fold, enrolment_seed="x"), "eval")
+        read_fold(train, evaluation, protocol.name, fold.held_out_value, HASH)
+    write_side(evaluation, replace(fold, enrolment_seed="x"), "eval", HASH)
+    with pytest.raises(SplitNotAvailable, match=r"train\.parquet: data_release_hash: expected b{64}, that of"):
+        read_fold(train, evaluation, protocol.name, fold.held_out_value, "b" * 64)
     with pytest.raises(InputError, match="enrolment_seed: x, expected a number"):
-        read_fold(train, evaluation, protocol.name, fold.value)
+        read_fold(train, evaluation, protocol.name, fold.held_out_value, HASH)
 
 
 def test_a_fold_says_its_split_and_what_drew_its_gallery(guarded):

@@ -24,7 +24,7 @@ def test_the_score_is_the_unweighted_mean_over_held_out_values(runs, world):
     for task, run in runs.items():
         block = run.record.tasks[task]
         assert list(block.values) == list(world.manifest.tasks[task].held_out)
-        assert run.score == pytest.approx(np.mean([record.value for record in block.values.values()]))
+        assert run.score == pytest.approx(np.mean([record.score for record in block.values.values()]))
         assert block.in_ood_avg == (task is not TaskID.E_ID_AMC)
         for record in block.values.values():
             assert record.met_in_pretraining == "unknown"
@@ -79,7 +79,7 @@ def test_it_shows_components_beside_the_aggregate(runs):
     assert text.splitlines()[-1].strip() == runs[TaskID.E_LOC_LOS].caveats[-1]
     for name, record in runs[TaskID.E_LOC_LOS].record.tasks[TaskID.E_LOC_LOS].values.items():
         low, high = record.ci95
-        shown = f"{name}: {record.value:.4g} [{low:.4g}, {high:.4g}], n = {record.n}, in distribution "
+        shown = f"{name}: {record.score:.4g} [{low:.4g}, {high:.4g}], n = {record.n}, in distribution "
         assert shown + f"{record.in_distribution:.4g}, met in pretraining: unknown" in text
     assert " degrees, lower is better" in repr(runs[TaskID.E_LOC_AOA])
 
@@ -113,7 +113,7 @@ def test_a_notebook_shows_the_same_as_a_table(runs, world):
     assert texts["th"][-2:] == ["E_URBAN", "E_RURAL"]
     record = block.values["E_URBAN"]
     low, high = record.ci95
-    wanted = [f"{record.value:.4g}", f"[{low:.4g}, {high:.4g}]", str(record.n), f"{record.in_distribution:.4g}"]
+    wanted = [f"{record.score:.4g}", f"[{low:.4g}, {high:.4g}]", str(record.n), f"{record.in_distribution:.4g}"]
     assert texts["td"][:5] == [*wanted, "unknown"]
     assert "1 degree of freedom" in texts["li"][0]
     assert tuple(texts["li"][1:]) == run.caveats == world.manifest.caveats
@@ -122,7 +122,7 @@ def test_a_notebook_shows_the_same_as_a_table(runs, world):
 def test_what_a_notebook_shows_is_escaped(runs):
     run = runs[TaskID.E_LOC_LOS]
     block = run.record.tasks[TaskID.E_LOC_LOS]
-    record = block.values["E_URBAN"].model_copy(update={"undefined": "<b>&</b>", "value": None, "ci95": None})
+    record = block.values["E_URBAN"].model_copy(update={"undefined_reason": "<b>&</b>", "score": None, "ci95": None})
     block = block.model_copy(update={"values": {"<td>": record}, "metric": "<i>", "score": None})
     hostile = run.record.model_copy(update={"model": "<script>", "tasks": {TaskID.E_LOC_LOS: block}})
     html = emma.EvalRun(TaskID.E_LOC_LOS, hostile, {}, ("<img src=x>",))._repr_html_()
@@ -173,6 +173,6 @@ def test_bad_input_is_one_line(evaluator, world, tmp_path):
 def test_a_protocol_of_another_spec_is_refused(evaluator, world):
     specs = world.manifest.tasks
     other = specs[TaskID.E_LOC_LOS].model_copy(update={"metric": "PlainAccuracy"})
-    runner = emma.ProtocolRunner(specs[TaskID.E_LOC_LOS], emma.LeaveOneEnvironmentOut(other), 0)
+    runner = emma.ProtocolRunner(world.manifest, "E-LOC-LOS", emma.LeaveOneEnvironmentOut(other), 0)
     with pytest.raises(InputError, match="made for another TaskSpec"):
         runner.run(None, *evaluator.assigned(TaskID.E_LOC_LOS))

@@ -8,9 +8,10 @@ from common.errors import InputError
 from common.files import write_json
 from emma.backbones.load import ModelConfig
 from emma.data.protocols import board_protocols
-from emma.results.aggregate import summarise_task
+from emma.data.provenance import Pretraining
+from emma.results.aggregate import normalise_task, summarise
 from emma.results.runs import collect_run, met_in_pretraining, stress_report
-from emma.tasks import Split, TaskID
+from emma.tasks import OODAxis, Split, TaskID
 from emma.version import HARNESS_VERSION
 
 PROVENANCE = {"name": "toy", "config_sha256": "0" * 64, "weights_sha256": None, "pretraining": "unknown"}
@@ -19,12 +20,12 @@ CONFIG = ModelConfig(name="toy", factory="a:b", pretraining="unknown", tasks=("E
 
 def metrics(world, task, protocol, value, score):
     spec = world.manifest.tasks[task]
-    cell = {"value": score, "n": 5, "ci95": [score, score], "in_distribution": score, "undefined": None}
+    cell = {"score": score, "n": 5, "ci95": [score, score], "in_distribution": score, "undefined_reason": None}
     return {
         "model": "toy",
         "task": task.value,
         "protocol": protocol,
-        "value": value,
+        "held_out_value": value,
         "data_release_hash": world.manifest.data_release_hash,
         "seed": 0,
         "harness_version": HARNESS_VERSION,
@@ -80,7 +81,7 @@ def edit(path, change):
         (lambda r: r.update(seed=1), "seed: 1, expected 0"),
         (lambda r: r.update(seed="0"), "seed: Input should be a valid integer"),
         (lambda r: r.update(model="other"), "model: other, expected toy"),
-        (lambda r: r.update(value="E_RURAL"), "value: E_RURAL, expected E_URBAN"),
+        (lambda r: r.update(held_out_value="E_RURAL"), "held_out_value: E_RURAL, expected E_URBAN"),
         (lambda r: r.update(protocol="in-distribution"), "protocol: in-distribution, expected leave-one"),
         (lambda r: r.update(task="E-ID-FP"), "task: E-ID-FP, expected E-LOC-LOS"),
         (lambda r: r.update(data_release_hash="0" * 64), "data_release_hash: "),
@@ -94,8 +95,8 @@ def edit(path, change):
         (lambda r: r["metrics"].clear(), "metrics: no BalancedAccuracy"),
         (lambda r: r["metrics"]["BalancedAccuracy"].pop("n"), "metrics.BalancedAccuracy.n: Field required"),
         (lambda r: r["metrics"]["BalancedAccuracy"].update(n=-1), "metrics.BalancedAccuracy.n: "),
-        (lambda r: r["metrics"]["BalancedAccuracy"].update(value="0.9"), "metrics.BalancedAccuracy.value: "),
-        (lambda r: r["metrics"]["BalancedAccuracy"].update(value=float("nan")), "NaN is not JSON"),
+        (lambda r: r["metrics"]["BalancedAccuracy"].update(score="0.9"), "metrics.BalancedAccuracy.score: "),
+        (lambda r: r["metrics"]["BalancedAccuracy"].update(score=float("nan")), "NaN is not JSON"),
     ],
 )
 def test_metrics_that_are_not_this_folds_are_refused(world, folds, change, message):
@@ -121,28 +122,27 @@ def test_every_fold_must_be_there(world, folds):
 
 
 def test_an_undefined_fold_leaves_the_task_without_a_score(world, folds):
-    cell = {"value": None, "ci95": None, "undefined": "one class"}
+    cell = {"score": None, "ci95": None, "undefined_reason": "one class"}
     edit(folds[0], lambda record: record["metrics"]["BalancedAccuracy"].update(cell))
     block = collect(world, folds).tasks[TaskID.E_LOC_LOS]
     assert (block.score, block.normalized, block.standard_error) == (None, None, None)
     assert block.undefined == "the fold of E_URBAN is undefined"
-    assert block.values["E_URBAN"].undefined == "one class"
-    assert block.values["E_RURAL"].value is not None
+    assert block.values["E_URBAN"].undefined_reason == "one class"
+    assert block.values["E_RURAL"].score is not None
 
 
 def test_what_pretraining_met_is_marked():
-    seen = dict.fromkeys(("environments", "devices", "frequency_bands", "snr_regimes", "release_splits"), ())
-    assert met_in_pretraining("unknown", "environment", "E_URBAN") == "unknown"
-    assert met_in_pretraining(seen, "environment", "E_URBAN") is False
-    declared = seen | {"environments": ["E_URBAN"], "frequency_bands": ["5.8GHz"]}
-    assert met_in_pretraining(declared, "environment", "E_URBAN") is True
-    assert met_in_pretraining(declared, "device", "E_URBAN") is False
+    assert met_in_pretraining("unknown", OODAxis.ENVIRONMENT, "E_URBAN") == "unknown"
+    assert met_in_pretraining(Pretraining(), OODAxis.ENVIRONMENT, "E_URBAN") is False
+    declared = Pretraining(environments=("E_URBAN",), frequency_bands=("5.8GHz",))
+    assert met_in_pretraining(declared, OODAxis.ENVIRONMENT, "E_URBAN") is True
+    assert met_in_pretraining(declared, OODAxis.DEVICE, "E_URBAN") is False
     marks = {
-        v: met_in_pretraining(declared, "frequency_band", v)
+        v: met_in_pretraining(declared, OODAxis.FREQUENCY_BAND, v)
         for v in ("E_URBAN+2.4GHz", "E_RURAL+5.8GHz", "E_RURAL+2.4GHz")
     }
     assert list(marks.values()) == [True, True, False]
-    assert met_in_pretraining(seen | {"release_splits": ["TRAIN"]}, "device", "U01") is True
+    assert met_in_pretraining(Pretraining(release_splits=("TRAIN",)), OODAxis.DEVICE, "U01") is True
 
 
 def test_the_stress_report_is_apart_from_the_average(world, tmp_path):
@@ -152,17 +152,18 @@ def test_the_stress_report_is_apart_from_the_average(world, tmp_path):
         write_json(path, metrics(world, TaskID.E_LOC_LOS, "leave-one-snr-regime-out", value, 0.7))
         paths.append(path)
     report = stress_report(world.manifest, paths)
-    block = report["models"]["toy"]["E-LOC-LOS"]
-    assert block["score"] == pytest.approx(0.7)
-    assert "normalized" not in block
-    assert any("never part of the OOD average" in caveat for caveat in report["caveats"])
+    block = report.models["toy"][TaskID.E_LOC_LOS]
+    assert block.score == pytest.approx(0.7)
+    assert "normalized" not in block.model_dump()
+    assert any("never part of the OOD average" in caveat for caveat in report.caveats)
     with pytest.raises(InputError, match="E-LOC-LOS leave-one-snr-regime-out high: no metrics"):
         stress_report(world.manifest, paths[:1])
 
 
 def test_a_summary_is_the_mean_and_says_when_it_was_clipped(world):
     spec = world.manifest.tasks[TaskID.E_LOC_AOA]
-    summary = summarise_task(spec, spec.metric, {"a": 100.0, "b": 110.0})
-    assert (summary["score"], summary["normalized"], summary["clipped"]) == (105.0, 0.0, True)
-    summary = summarise_task(spec, spec.metric, {"a": 9.0, "b": 27.0})
-    assert (summary["normalized"], summary["clipped"]) == (pytest.approx(0.8), False)
+    summary = summarise({"a": 100.0, "b": 110.0})
+    assert (summary.score, *normalise_task(spec, summary.score)) == (105.0, 0.0, True)
+    summary = summarise({"a": 9.0, "b": 27.0})
+    assert normalise_task(spec, summary.score) == (pytest.approx(0.8), False)
+    assert normalise_task(spec, summarise({"a": 9.0, "b": None}).score) == (None, None)

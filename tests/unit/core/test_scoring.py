@@ -1,5 +1,7 @@
 """Fold metrics: what each metric is given, pairs of resamples, and what is undefined."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -7,9 +9,11 @@ import pytest
 from common.errors import InputError
 from emma.data.release import BootstrapSpec
 from emma.evaluation.fitting import PREDICTION_SCHEMA
+from emma.evaluation.records import Score
 from emma.evaluation.scoring import (
+    ReplicateSource,
     metric_inputs,
-    point_value,
+    point_score,
     primary_replicates,
     score_predictions,
     score_task,
@@ -18,7 +22,6 @@ from emma.evaluation.scoring import (
 from emma.evaluation.statistics import bootstrap_weights
 from emma.metrics import METRICS
 from emma.tasks import TaskID
-from emma.version import HARNESS_VERSION
 
 AOA, LOS, DRONE, FP, AMC = TaskID
 BOOTSTRAP = BootstrapSpec(resamples=200, level=0.9)
@@ -32,25 +35,25 @@ def predictions(scores, target, session=None, prefix="s") -> pa.Table:
 
 def test_an_angle_is_scored_on_the_circle(world):
     table = predictions([[359.0], [1.0], [180.0]], [1.0, 359.0, 180.0])
-    assert point_value(world.manifest.tasks[AOA], "MeanAngularError", table) == pytest.approx(4 / 3)
+    assert point_score(world.manifest.tasks[AOA], "MeanAngularError", table) == pytest.approx(4 / 3)
 
 
 def test_a_logit_is_ranked_and_its_sign_decides(world):
     table = predictions([[-3.0], [5.0], [0.5], [-0.5]], [0, 1, 0, 1])
-    assert point_value(world.manifest.tasks[DRONE], "AUC", table) == 0.75
-    assert point_value(world.manifest.tasks[LOS], "BalancedAccuracy", table) == 0.5
+    assert point_score(world.manifest.tasks[DRONE], "AUC", table) == 0.75
+    assert point_score(world.manifest.tasks[LOS], "BalancedAccuracy", table) == 0.5
     uneven = predictions([[-3.0], [5.0], [0.5], [-0.5], [2.0]], [0, 1, 0, 1, 1])
-    assert point_value(world.manifest.tasks[LOS], "BalancedAccuracy", uneven) == pytest.approx((1 / 2 + 2 / 3) / 2)
+    assert point_score(world.manifest.tasks[LOS], "BalancedAccuracy", uneven) == pytest.approx((1 / 2 + 2 / 3) / 2)
     # A logit of zero is a tie: half right.
-    assert point_value(world.manifest.tasks[LOS], "BalancedAccuracy", predictions([[0.0]] * 4, [0, 0, 1, 1])) == 0.5
+    assert point_score(world.manifest.tasks[LOS], "BalancedAccuracy", predictions([[0.0]] * 4, [0, 0, 1, 1])) == 0.5
     large = predictions([[2e4], [1e4]], [1, 0])
-    assert point_value(world.manifest.tasks[DRONE], "AUC", large) == 1.0
+    assert point_score(world.manifest.tasks[DRONE], "AUC", large) == 1.0
 
 
 def test_ties_among_units_count_as_the_chance_of_picking_right(world):
     spec = world.manifest.tasks[FP]
-    assert point_value(spec, "Top1Accuracy", predictions([[0.0] * 4] * 6, [0, 1, 2, 3, 0, 1])) == 0.25
-    assert point_value(spec, "Top1Accuracy", predictions([[1, 1, 0, 0]], [0])) == 0.5
+    assert point_score(spec, "Top1Accuracy", predictions([[0.0] * 4] * 6, [0, 1, 2, 3, 0, 1])) == 0.25
+    assert point_score(spec, "Top1Accuracy", predictions([[1, 1, 0, 0]], [0])) == 0.5
 
 
 def test_verification_pairs_are_own_against_others(world):
@@ -60,14 +63,14 @@ def test_verification_pairs_are_own_against_others(world):
     assert entries == 4
     np.testing.assert_array_equal(preds, scores.ravel())
     np.testing.assert_array_equal(target, [1, 0, 0, 0, 0, 0, 1, 0])
-    assert point_value(spec, "EER", predictions(scores, [0, 2])) == 0.0
-    assert point_value(spec, "EER", predictions(scores, [1, 1])) == 1.0
+    assert point_score(spec, "EER", predictions(scores, [0, 2])) == 0.0
+    assert point_score(spec, "EER", predictions(scores, [1, 1])) == 1.0
 
 
 def test_a_gallery_of_two_has_a_cosine_for_each(world):
     spec = world.manifest.tasks[FP].model_copy(update={"classes": ("U1", "U2"), "held_out": ("U1", "U2")})
     table = predictions([[0.9, 0.1], [0.3, 0.4], [0.5, 0.2]], [0, 1, 1])
-    assert point_value(spec, "Top1Accuracy", table) == pytest.approx(2 / 3)
+    assert point_score(spec, "Top1Accuracy", table) == pytest.approx(2 / 3)
     preds, target, entries = metric_inputs(spec, METRICS["EER"], table)
     assert (len(preds), target.tolist(), entries) == (6, [1, 0, 0, 1, 0, 1], 2)
 
@@ -75,7 +78,7 @@ def test_a_gallery_of_two_has_a_cosine_for_each(world):
 def test_scores_of_another_width_are_refused(world):
     for task, width in ((AOA, 2), (LOS, 2), (FP, 3), (AMC, 1)):
         with pytest.raises(InputError, match="predictions: scores: expected lists"):
-            point_value(
+            point_score(
                 world.manifest.tasks[task], world.manifest.tasks[task].metric, predictions([[0.0] * width], [0])
             )
 
@@ -85,11 +88,11 @@ def test_a_fold_record_is_value_interval_and_count(world):
     target = rng.uniform(0, 360, 50)
     table = predictions((target + rng.normal(0, 10, 50))[:, None], target)
     record, draws = score_predictions(world.manifest.tasks[AOA], "MeanAngularError", table, None, BOOTSTRAP, (0, "x"))
-    assert record["n"] == 50
-    assert record["undefined"] is None
+    assert record.n == 50
+    assert record.undefined_reason is None
     assert draws.shape == (200,)
-    assert record["ci95"] == np.percentile(draws, [5, 95]).tolist()
-    assert record["ci95"][0] < record["value"] < record["ci95"][1]
+    assert record.ci95 == tuple(np.percentile(draws, [5, 95]))
+    assert record.ci95[0] < record.score < record.ci95[1]
     weights = bootstrap_weights(50, n_resamples=200, seed=(0, "x"))
     error = np.abs((table["target"].to_numpy() - np.ravel(table["scores"].to_pylist()) + 180) % 360 - 180)
     np.testing.assert_allclose(draws, weights @ error / 50)
@@ -109,21 +112,21 @@ def test_whole_sessions_are_resampled_where_there_are_any(world):
 def test_undefined_folds_have_no_number(world):
     spec = world.manifest.tasks[DRONE]
     record, draws = score_predictions(spec, "AUC", predictions([], []), "no scenes to fit on", BOOTSTRAP, (0,))
-    assert (record, draws) == ({"value": None, "n": 0, "ci95": None, "undefined": "no scenes to fit on"}, None)
+    assert (record, draws) == (Score(score=None, n=0, ci95=None, undefined_reason="no scenes to fit on"), None)
     record, draws = score_predictions(spec, "AUC", predictions([[1.0], [2.0]], [1, 1]), None, BOOTSTRAP, (0,))
-    assert record["value"] is None
-    assert "AUC" in record["undefined"]
+    assert record.score is None
+    assert "AUC" in record.undefined_reason
     assert draws is None
-    assert point_value(spec, "AUC", predictions([[1.0], [2.0]], [1, 1])) is None
+    assert point_score(spec, "AUC", predictions([[1.0], [2.0]], [1, 1])) is None
 
 
 def test_an_interval_needs_half_of_its_resamples(world):
     record, draws = score_predictions(
         world.manifest.tasks[DRONE], "AUC", predictions([[1.0], [2.0]], [0, 1]), None, BOOTSTRAP, (0,)
     )
-    assert record["value"] == 1.0
+    assert record.score == 1.0
     assert np.isnan(draws).mean() == pytest.approx(0.5, abs=0.1)
-    assert (record["ci95"] is None) == (2 * np.isfinite(draws).sum() < 200)
+    assert (record.ci95 is None) == (2 * np.isfinite(draws).sum() < 200)
 
 
 def folds(spec, noise, n=30):
@@ -188,8 +191,8 @@ def test_in_distribution_is_the_reference_on_the_same_scenes(world):
     results, _ = score_task(spec, "E-LOC-AOA", given, BOOTSTRAP, 0, only=["leave-one-environment-out"])
     assert list(results) == ["leave-one-environment-out"]
     for record in results["leave-one-environment-out"].values():
-        assert record["metrics"]["MeanAngularError"]["in_distribution"] == pytest.approx(0, abs=1e-9)
-        assert record["metrics"]["MeanAngularError"]["value"] > 5
+        assert record["MeanAngularError"].in_distribution == pytest.approx(0, abs=1e-9)
+        assert record["MeanAngularError"].score > 5
     given["in-distribution"] = {"all": (reference.slice(1), None)}
     with pytest.raises(InputError, match="in-distribution: scene_id: E_URBAN000 is missing"):
         score_task(spec, "E-LOC-AOA", given, BOOTSTRAP, 0, only=["leave-one-environment-out"])
@@ -199,10 +202,10 @@ def test_a_reference_that_is_undefined_leaves_the_others_scored(world):
     spec = world.manifest.tasks[AOA]
     given = folds(spec, 1.0) | {"in-distribution": {"all": (PREDICTION_SCHEMA.empty_table(), "a class is missing")}}
     results, draws = score_task(spec, "E-LOC-AOA", given, BOOTSTRAP, 0)
-    record = results["leave-one-environment-out"]["E_URBAN"]["metrics"]["MeanAngularError"]
-    assert record["value"] is not None
-    assert record["in_distribution"] is None
-    assert results["in-distribution"]["all"]["metrics"]["MeanAngularError"]["undefined"] == "a class is missing"
+    record = results["leave-one-environment-out"]["E_URBAN"]["MeanAngularError"]
+    assert record.score is not None
+    assert record.in_distribution is None
+    assert results["in-distribution"]["all"]["MeanAngularError"].undefined_reason == "a class is missing"
     assert ("in-distribution", "all", "MeanAngularError") not in draws
 
 
@@ -215,8 +218,7 @@ def test_replicates_come_back_by_model_task_and_value(world, tmp_path):
     draws[key][0] = np.nan
     path = tmp_path / "toy" / "E-LOC-AOA" / "score_replicates.parquet"
     release = world.manifest.data_release_hash
-    made = {"model": "toy", "task": AOA, "data_release_hash": release, "seed": 0, "eval_split": "dev"}
-    made["harness_version"] = HARNESS_VERSION
+    made = ReplicateSource("toy", AOA.value, release, 0, "dev", None)
     write_replicates(path, dict(reversed(draws.items())), made)
     first = path.read_bytes()
     write_replicates(path, draws, made)
@@ -228,8 +230,11 @@ def test_replicates_come_back_by_model_task_and_value(world, tmp_path):
     with pytest.raises(InputError, match="given twice"):
         primary_replicates(world.manifest, [path, path], 0, "dev")
     for key, other in {"data_release_hash": "a" * 64, "seed": 1, "eval_split": "holdout", "model": "other"}.items():
-        write_replicates(path, draws, made | {key: other})
+        write_replicates(path, draws, replace(made, **{key: other}))
         with pytest.raises(InputError, match=f"score_replicates.parquet: {key}: {other}, expected"):
             primary_replicates(world.manifest, [path], 0, "dev")
+    write_replicates(path, draws, replace(made, enrolment_seed=0))
+    with pytest.raises(InputError, match="enrolment_seed: 0, expected None"):
+        primary_replicates(world.manifest, [path], 0, "dev")
     write_replicates(path, {}, made)
     assert primary_replicates(world.manifest, [path], 0, "dev") == {"toy": {AOA: {}}}

@@ -50,16 +50,16 @@ def test_canonical_scenes_and_record(tmp_path, reader, sigmf_set):
     index = read_index(out[1])
     assert set(index["split"].to_pylist()) == {REAL_SPLIT}
     assert index["label_class"].to_pylist() == ["OOK", "2FSK"] * 2
-    assert record == json.loads(out[2].read_text())
-    assert (record["scenes"], record["sessions"], len(record["files_sha256"])) == (4, 2, 4)
-    assert record["converts"]["rate"]
-    assert record["cannot_give"]
+    assert record.model_dump(mode="json") == json.loads(out[2].read_text())
+    assert (record.scenes, record.sessions, len(record.files_sha256)) == (4, 2, 4)
+    assert record.converts["rate"]
+    assert record.cannot_give
     for _, iq in iterate_scenes(out[0]):
         np.testing.assert_allclose(np.mean(np.abs(iq) ** 2, axis=(1, 2)), 1.0, rtol=1e-5)
     again = reader("sigmf", sigmf_set).convert(*out)
-    assert again["record_sha256"] == record["record_sha256"]
+    assert again.record_sha256 == record.record_sha256
     write_sigmf(sigmf_set, "two", np.ones(2 * 256, np.int8), annotations=[(0, 128, "a"), (100, 128, "b")])
-    assert reader("sigmf", sigmf_set).convert(*out)["record_sha256"] != record["record_sha256"]
+    assert reader("sigmf", sigmf_set).convert(*out).record_sha256 != record.record_sha256
 
 
 def test_testbed_layouts(tmp_path, rng):

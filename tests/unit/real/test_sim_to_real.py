@@ -11,23 +11,35 @@ import yaml
 
 from common.errors import InputError
 from common.files import parse
-from emma.captures.settings import DEFAULT_CAPTURES, CaptureEntry, CaptureSet, load_capture_set
-from emma.captures.sim_to_real import (
-    Side,
-    capture_record,
-    capture_spec,
-    model_gap,
-    report_text,
-    score_capture,
-    sim_to_real_report,
-)
+from emma.captures.records import CaptureScores, ConversionRecord
+from emma.captures.report import model_gap, report_text, sim_to_real_report
+from emma.captures.scoring import Side, capture_record, capture_spec, score_capture
+from emma.captures.settings import DEFAULT_CAPTURES, CaptureEntry, CaptureSet, Labels, load_capture_set
 from emma.data.embeddings import Embeddings
+from emma.data.provenance import Provenance
 from emma.data.release import DataReleaseManifest, load_release_config
 from emma.data.scenes import INDEX_SCHEMA
 from emma.results.records import SimToReal
-from emma.tasks import TaskID
+from emma.tasks import Split, TaskID
 
 ROOT = Path(__file__).parents[3]
+PROVENANCE = Provenance(name="m", config_sha256="0" * 64, weights_sha256=None, pretraining="unknown")
+CONVERSION = ConversionRecord(
+    adapter="cir",
+    set="uwb_los",
+    task=TaskID.E_LOC_LOS,
+    split="EMMA-REAL-OOD",
+    scene=None,
+    mapping=Labels(),
+    converts={},
+    cannot_give=(),
+    geometry_wavelengths=None,
+    files_sha256={},
+    scenes=80,
+    sessions=8,
+    index_hash="1" * 64,
+    record_sha256="2" * 64,
+)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +72,7 @@ def side(labels, features, name, sessions=None, groups=None):
         pa.array(known.get(field.name, [None if field.nullable else "x"] * n), field.type) for field in INDEX_SCHEMA
     ]
     table = pa.table(columns, schema=INDEX_SCHEMA)
-    return Side(table, Embeddings(table["scene_id"], np.asarray(features, np.float32), {}, name))
+    return Side(table, Embeddings(table["scene_id"], np.asarray(features, np.float32), PROVENANCE, name))
 
 
 def two_class(rng, n, name, shift=0.0, **columns):
@@ -88,15 +100,15 @@ def scored(manifest, sides, name="uwb_los", **changes):
 
 def test_both_sides_are_scored_and_their_gap_is_in_points(manifest, sides):
     record, tables = scored(manifest, sides)
-    synth, captured = record["synth"], record["captured"]
-    assert synth["value"] > 0.98
+    synth, captured = record.synth, record.captured
+    assert synth.score > 0.98
     # The captured features lie off by 1.3: most out-of-sight scenes are taken for the other class.
-    assert 0.4 < captured["value"] < 0.75
-    assert captured["normalized"] == pytest.approx(2 * (captured["value"] - 0.5))
-    assert record["gap_percentage_points"] == pytest.approx(100 * (synth["normalized"] - captured["normalized"]))
-    assert (synth["n"], synth["sessions"], captured["n"], captured["sessions"]) == (100, None, 80, 8)
-    assert record["apart"]["NLOS"]["n"] == 40
-    assert record["apart"]["NLOS"]["value"] < 0.5
+    assert 0.4 < captured.score < 0.75
+    assert captured.normalized == pytest.approx(2 * (captured.score - 0.5))
+    assert record.gap_percentage_points == pytest.approx(100 * (synth.normalized - captured.normalized))
+    assert (synth.n, synth.sessions, captured.n, captured.sessions) == (100, None, 80, 8)
+    assert record.apart["NLOS"].n == 40
+    assert record.apart["NLOS"].score < 0.5
     assert tables["captured"].num_rows == 80
 
 
@@ -108,7 +120,7 @@ def test_the_captured_interval_draws_sessions_whole(manifest):
     flip = np.repeat([1.0, -1.0, 1.0, -1.0], 20)[:, None]
     captured.embeddings.values[:] *= np.hstack([flip, np.ones((80, 1))]).astype(np.float32)
     parts = two_class(rng, 200, "f"), two_class(rng, 80, "s"), captured
-    low, high = scored(manifest, parts)[0]["captured"]["ci95"]
+    low, high = scored(manifest, parts)[0].captured.ci95
     assert high - low > 0.7
 
 
@@ -116,8 +128,8 @@ def test_gap_is_not_clipped_below_no_skill(manifest, sides):
     wrong = dataclasses.replace(sides[2], embeddings=sides[2].embeddings)
     wrong.embeddings.values[:, 0] = -(wrong.embeddings.values[:, 0] - 1.3)
     record, _ = scored(manifest, (*sides[:2], wrong))
-    assert record["captured"]["normalized"] < -0.9
-    assert record["gap_percentage_points"] > 150
+    assert record.captured.normalized < -0.9
+    assert record.gap_percentage_points > 150
 
 
 def test_shared_samples_are_refused(manifest, sides):
@@ -147,9 +159,9 @@ def test_angles_are_scored_by_the_declared_anchors(manifest):
     spec = capture_spec(manifest.spec(TaskID.E_LOC_AOA), one)
     parts = angles(200, "f"), angles(50, "s"), angles(40, "c", sessions=["a", "b"] * 20)
     record, _ = score_capture(spec, one, manifest, parts, 0)
-    assert record["captured"]["value"] < 1.0
-    assert record["captured"]["normalized"] == pytest.approx(1 - record["captured"]["value"] / 90)
-    assert "balanced_accuracy" not in record["captured"]
+    assert record.captured.score < 1.0
+    assert record.captured.normalized == pytest.approx(1 - record.captured.score / 90)
+    assert record.captured.balanced_accuracy is None
 
 
 def test_accuracy_has_the_balanced_one_beside_it(manifest):
@@ -166,12 +178,12 @@ def test_accuracy_has_the_balanced_one_beside_it(manifest):
     parts = keyed(400, "f", 0.9), keyed(50, "s", 0.5), keyed(100, "c", 0.8, sessions=["a"] * 50 + ["b"] * 50)
     record, _ = score_capture(spec, one, manifest, parts, 0)
     # A head that always says the first class is right four times in five, and no better than chance.
-    assert record["captured"]["value"] == pytest.approx(0.8)
-    assert record["captured"]["balanced_accuracy"] == pytest.approx(0.5)
+    assert record.captured.score == pytest.approx(0.8)
+    assert record.captured.balanced_accuracy == pytest.approx(0.5)
 
 
 def result(gap, undefined=None):
-    return {"gap_percentage_points": gap, "undefined": undefined}
+    return CaptureScores(gap_percentage_points=gap, undefined_reason=undefined)
 
 
 def test_a_model_s_gap_is_the_mean_over_tasks_of_means_over_sets(manifest):
@@ -203,26 +215,24 @@ def test_surrogates_never_enter_a_real_gap(manifest):
 @pytest.fixture
 def report(manifest, sides):
     one = declared("uwb_los", apart=["NLOS"])
-    conversion = {"record_sha256": "r" * 64, "adapter": "cir", "scenes": 80, "sessions": 8}
-    content, _ = scored(manifest, sides)
-    content["hashes"] = {}
+    scores, _ = scored(manifest, sides)
 
     def build(**changes):
-        record = capture_record("m", one, conversion, manifest, "DEV", 0, content, {}) | changes
+        record = capture_record("m", one, CONVERSION, manifest, Split.DEV, 0, scores, PROVENANCE)
+        record = record.model_copy(update=changes)
         return sim_to_real_report(
-            manifest, {"uwb_los": (one, conversion)}, [record], {"m": {TaskID.E_LOC_LOS: 0.7}}, "DEV", 0
+            manifest, {"uwb_los": (one, CONVERSION)}, [record], {"m": {TaskID.E_LOC_LOS: 0.7}}, Split.DEV, 0
         )
 
     return build
 
 
 def test_one_real_set_makes_a_report_real_and_surrogates_alone_say_so(manifest, sides):
-    conversion = {"record_sha256": "r" * 64, "adapter": "cir", "scenes": 80, "sessions": 8}
-    sets = {name: (declared(name), conversion) for name in ("surrogate_los", "uwb_los")}
-    both = sim_to_real_report(manifest, sets, [], {"m": {}}, "DEV", 0)
-    assert both["kind"] == "real"
-    alone = sim_to_real_report(manifest, {"surrogate_los": sets["surrogate_los"]}, [], {"m": {}}, "DEV", 0)
-    assert alone["kind"] == "surrogate"
+    sets = {name: (declared(name), CONVERSION) for name in ("surrogate_los", "uwb_los")}
+    both = sim_to_real_report(manifest, sets, [], {"m": {}}, Split.DEV, 0)
+    assert both.kind == "real"
+    alone = sim_to_real_report(manifest, {"surrogate_los": sets["surrogate_los"]}, [], {"m": {}}, Split.DEV, 0)
+    assert alone.kind == "surrogate"
     assert "no real captures are configured" in report_text(alone)
     assert "(surrogate captures)" in report_text(alone)
     assert "no real captures" not in report_text(both)
@@ -230,13 +240,14 @@ def test_one_real_set_makes_a_report_real_and_surrogates_alone_say_so(manifest, 
 
 def test_report_names_licence_caveats_and_the_release_s_own_score(report):
     found = report()
-    assert found["kind"] == "real"
-    block = found["models"]["m"]
-    assert block["sets"]["uwb_los"]["release_score"] == 0.7
-    SimToReal.model_validate({key: block[key] for key in SimToReal.model_fields})
+    assert found.kind == "real"
+    gaps = found.models["m"]
+    assert gaps.sets["uwb_los"].release_score == 0.7
+    assert gaps.block == SimToReal(**{key: getattr(gaps, key) for key in SimToReal.model_fields})
+    assert type(gaps.block) is SimToReal
     text = report_text(found)
     assert "CC-BY-4.0" in text
-    assert all(caveat in text for caveat in found["sets"]["uwb_los"]["caveats"])
+    assert all(caveat in text for caveat in found.sets["uwb_los"].caveats)
     assert "E-ID-FP: no public set" in text
     assert "Surrogate" not in text
 

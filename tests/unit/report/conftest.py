@@ -2,7 +2,8 @@
 
 import pytest
 
-from emma.report.captures import GapReport
+from emma.captures.records import GroupScore, ModelGaps, ModelSet, SetRecord, SideScore, SimToRealReport
+from emma.captures.settings import CaptureSet
 from emma.report.page import build_figures, build_page
 from emma.results.records import Board
 from emma.tasks import Anchors
@@ -26,7 +27,7 @@ class Manifest:
 
 def row(model, rank, average, separable, *, score=0.9, undefined=None, kind="backbone", real=None, met="unknown"):
     value = {"n": 40, "ci95": None if undefined else [0.8, 0.95], "in_distribution": 0.95}
-    value |= {"value": None if undefined else score, "undefined": undefined, "met_in_pretraining": met}
+    value |= {"score": None if undefined else score, "undefined_reason": undefined, "met_in_pretraining": met}
     block = {"metric": "AUC", "unit": "1", "direction": "higher", "score": None if undefined else score}
     block |= {"standard_error": None, "undefined": undefined, "protocol": "leave-one-environment-out"}
     block |= {"axis": "environment", "values": {"E_URBAN": value, "E_RURAL": value}, "normalized": None}
@@ -80,16 +81,9 @@ def page(board):
 
 
 def side(value, normalized, sessions=None):
-    ci95 = None if value is None else [value - 0.05, value + 0.05]
+    ci95 = None if value is None else (value - 0.05, value + 0.05)
     undefined = "one class" if value is None else None
-    return {
-        "value": value,
-        "normalized": normalized,
-        "n": 77,
-        "ci95": ci95,
-        "sessions": sessions,
-        "undefined": undefined,
-    }
+    return SideScore(score=value, normalized=normalized, n=77, ci95=ci95, sessions=sessions, undefined_reason=undefined)
 
 
 def gap_block(kind, gap, sets):
@@ -104,17 +98,23 @@ def with_gaps(kind, gap=4.2):
     block = gap_block(kind, gap, ["myset"])
     head = {"release": "v9", "data_release_hash": HASH, "eval_split": "dev", "seed": 3, "harness_version": "0.1.0"}
     board = Board.model_validate({**head, "caveats": [CAVEAT], "models": [row("first", 1, 0.6, None, real=block)]})
+    declared = {"name": "myset", "kind": kind, "task": "E-ID-DRONE", "source": "here", "licence": "CC-BY-4.0"}
+    declared |= {"session": "day", "caveats": ("Recorded in one <flat>.",), "twin": "release"}
+    declared |= {"surrogate": {"sessions": 4}} if kind == "surrogate" else {}
     record = {"kind": kind, "task": "E-ID-DRONE", "licence": "CC-BY-4.0", "demonstration": False, "adapter": "sigmf"}
-    record |= {"caveats": ["Recorded in one <flat>."], "metric": "AUC", "unit": "1", "scenes": 77, "sessions": 5}
-    sets = {"myset": record, "shown": record | {"demonstration": True}}
-    scored = {"synth": side(0.9, 0.8), "captured": side(0.879, 0.758, 5), "gap_percentage_points": gap}
-    scored["captured"]["balanced_accuracy"] = 0.654
-    none = {"synth": side(0.9, 0.8), "captured": side(None, None, 5), "gap_percentage_points": None}
-    own = {"myset": scored | {"undefined": None}, "shown": none | {"undefined": None}}
-    alone = {"far": {"metric": "AUC", "value": 0.432, "n": 9}}
-    own = {name: block | {"apart": alone if name == "myset" else {}} for name, block in own.items()}
-    head = {key: head[key] for key in ("data_release_hash", "eval_split", "seed")}
-    return board, GapReport.model_validate({**head, "sets": sets, "models": {"first": block | {"sets": own}}})
+    record |= {"caveats": ("Recorded in one <flat>.",), "metric": "AUC", "unit": "1", "scenes": 77, "sessions": 5}
+    record |= {"classes": ("absent", "present"), "anchors": {"minimum": 0.5, "maximum": 1.0}, "record_sha256": HASH}
+    record |= {"declared": CaptureSet(**declared)}
+    sets = {"myset": SetRecord(**record), "shown": SetRecord(**record | {"demonstration": True})}
+    captured = side(0.879, 0.758, 5).model_copy(update={"balanced_accuracy": 0.654})
+    scored = {"synth": side(0.9, 0.8), "captured": captured, "gap_percentage_points": gap}
+    scored |= {"apart": {"far": GroupScore(metric="AUC", score=0.432, n=9)}}
+    none = {"synth": side(0.9, 0.8), "captured": side(None, None, 5)}
+    common = {"task": "E-ID-DRONE", "release_score": 0.9}
+    own = {"myset": ModelSet(**scored, **common), "shown": ModelSet(**none, **common)}
+    head = {key: head[key] for key in ("release", "data_release_hash", "eval_split", "seed", "harness_version")}
+    report = SimToRealReport(**head, kind=kind, sets=sets, models={"first": ModelGaps(**block, sets=own)})
+    return board, report
 
 
 @pytest.fixture(scope="session")

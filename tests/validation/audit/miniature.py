@@ -12,23 +12,18 @@ from emma.backbones.embed import write_embeddings
 from emma.backbones.inputs import Contract
 from emma.backbones.load import load_backbone, load_model_config
 from emma.captures.adapters import REAL_SPLIT
-from emma.captures.settings import CaptureSet
-from emma.captures.sim_to_real import (
-    capture_record,
-    capture_spec,
-    read_gaps,
-    read_sides,
-    report_text,
-    score_capture,
-    sim_to_real_report,
-)
+from emma.captures.records import CaptureRecord, Conversion, ConversionRecord
+from emma.captures.report import read_gaps, report_text, sim_to_real_report
+from emma.captures.scoring import capture_record, capture_spec, read_sides, score_capture
+from emma.captures.settings import CaptureSet, Labels
 from emma.data.embeddings import Embeddings
 from emma.data.protocols import board_protocols, read_fold, task_protocols, write_side
+from emma.data.provenance import Provenance
 from emma.data.release import freeze, load_manifest, load_release_config, manifest_record, read_assigned
 from emma.data.scenes import read_index, write_scenes
 from emma.data.tables import write_table
 from emma.evaluation.fitting import check_complete, fit_fold, read_fitted, write_fitted
-from emma.evaluation.scoring import fold_metrics, primary_replicates, score_task, write_replicates
+from emma.evaluation.scoring import ReplicateSource, fold_record, primary_replicates, score_task, write_replicates
 from emma.results.leaderboard import board_csv, build_board
 from emma.results.records import Board, RunRecord
 from emma.results.runs import collect_run, stress_report
@@ -168,7 +163,12 @@ def build(project: Path, seed: int = 0, splits=("TRAIN", "DEV")) -> Path:
             for value in protocol.eval_values():
                 fold = protocol.fold(value, *assigned, seed)
                 for side in ("train", "eval"):
-                    write_side(results / "splits" / task.value / name / value / f"{side}.parquet", fold, side)
+                    write_side(
+                        results / "splits" / task.value / name / value / f"{side}.parquet",
+                        fold,
+                        side,
+                        manifest.data_release_hash,
+                    )
         for model, backbone in backbones.items():
             _score(project, manifest, task, (model, backbone), protocols, assigned, seed)
     _runs(project, manifest, seed)
@@ -182,33 +182,34 @@ def _score(project, manifest, task, entry, protocols, assigned, seed):
     spec = manifest.tasks[task]
     config = load_model_config(project / f"config/models/{model}.yaml")
     stand_in = config.model_copy(update={"factory": "emma.backbones.base:prior"})
-    digest = content_hash(config.model_dump(mode="json"))
-    provenance = load_backbone(stand_in)[1] | {"config_sha256": digest, "name": model}
+    provenance = load_backbone(stand_in)[1].model_copy(update=dict(Provenance.of(model, config, config.pretraining)))
     table = results / "embeddings" / model / f"{task.value}.parquet"
     scenes = [results / "scenes" / task.value / f"{split}.parquet" for split in ("TRAIN", "DEV")]
     write_embeddings(table, backbone, scenes, contract=Contract(normalise="none"), provenance=provenance)
-    embeddings, folds, made = Embeddings.read(table), {}, {}
+    embeddings, folds, read = Embeddings.read(table), {}, {}
     for name, protocol in protocols.items():
         for value in protocol.eval_values():
             split = results / "splits" / task.value / name / value
-            fold = read_fold(split / "train.parquet", split / "eval.parquet", name, value)
+            fold = read_fold(split / "train.parquet", split / "eval.parquet", name, value, manifest.data_release_hash)
             place = results / "folds" / model / task.value / name / value
             files = place / "readout.safetensors", place / "predictions.parquet"
             fitted = fit_fold(spec, protocol, fold, assigned, embeddings)
             write_fitted(*files, fitted, manifest.data_release_hash, provenance)
-            predictions, undefined, made[name, value] = read_fitted(files[1], manifest.data_release_hash, seed)
-            check_complete(files[1], predictions, split / "eval.parquet")
-            folds.setdefault(name, {})[value] = (predictions, undefined)
+            read[name, value] = found = read_fitted(files[1], manifest.data_release_hash, seed)
+            check_complete(files[1], found.predictions, split / "eval.parquet")
+            folds.setdefault(name, {})[value] = (found.predictions, found.undefined_reason)
     scored, replicates = score_task(spec, task.value, folds, manifest.bootstrap, seed)
     board = board_protocols(spec)
-    for (name, value), hashes in made.items():
-        record = fold_metrics(model, task.value, name, value, scored[name][value], manifest, seed)
-        write_json(results / "folds" / model / task.value / name / value / "metrics.json", record | hashes)
+    for place, fold in read.items():
+        record = fold_record(model, task, place, scored, fold, manifest, seed)
+        path = results.joinpath("folds", model, task.value, *place, "metrics.json")
+        write_json(path, record.model_dump(mode="json"))
+    made = (model, task.value, manifest.data_release_hash, seed, "dev", fold.enrolment_seed)
     for kind in ("score", "stress"):
         own = {key: draws for key, draws in replicates.items() if (key[0] in board) == (kind == "score")}
         if own:
             path = results / "folds" / model / task.value / f"{kind}_replicates.parquet"
-            write_replicates(path, own, record | hashes)
+            write_replicates(path, own, ReplicateSource(*made))
 
 
 def _runs(project, manifest, seed):
@@ -220,7 +221,7 @@ def _runs(project, manifest, seed):
         run = collect_run(manifest, config, own, seed=seed, eval_split=Split.DEV)
         write_json(results / "runs" / f"{model}.json", run.model_dump(mode="json"))
     stress = [path for path in metrics if path.parts[-3] == "leave-one-snr-regime-out"]
-    write_json(results / "reports/stress.json", stress_report(manifest, stress))
+    write_json(results / "reports/stress.json", stress_report(manifest, stress).model_dump(mode="json"))
 
 
 def _captures(project, manifest, backbones, seed):
@@ -234,22 +235,25 @@ def _captures(project, manifest, backbones, seed):
     iq = rng.normal(size=(len(signal), 1, 8)) + 1j * rng.normal(size=(len(signal), 1, 8)) + 0.5 * signal[:, None, None]
     write_scenes(folder / "scenes.parquet", folder / "index.parquet", [(iq.astype(np.complex64), columns)])
     index = read_index(folder / "index.parquet")
-    record = {"adapter": "sigmf", "scenes": len(signal), "sessions": 4, "index_hash": table_hash(index)}
-    write_json(folder / "record.json", record | {"record_sha256": content_hash(record)})
+    facts = {"adapter": "sigmf", "set": declared.name, "task": declared.task, "split": REAL_SPLIT, "scene": None}
+    facts |= {"mapping": Labels(), "converts": {}, "cannot_give": (), "geometry_wavelengths": None, "files_sha256": {}}
+    facts |= {"scenes": len(signal), "sessions": 4, "index_hash": table_hash(index)}
+    content = Conversion(**facts)
+    record = ConversionRecord(**facts, record_sha256=content_hash(content.model_dump(mode="json")))
+    write_json(folder / "record.json", record.model_dump(mode="json"))
     spec = capture_spec(manifest.spec(declared.task), declared)
     for model, backbone in backbones.items():
-        run = read_json(results / "runs" / f"{model}.json")["run_manifest"]
+        run = parse(RunRecord, read_json(results / "runs" / f"{model}.json"), model)
         table, scenes = folder / model / "embeddings.parquet", [folder / "scenes.parquet"]
-        provenance = run["model_provenance"]
+        provenance = run.run_manifest.model_provenance
         write_embeddings(table, backbone, scenes, contract=Contract(normalise="none"), provenance=provenance)
         sides = read_sides(manifest, declared, results, model, Split.DEV, Embeddings.read(table))
-        content, tables = score_capture(spec, declared, manifest, sides, seed)
+        scores, tables = score_capture(spec, declared, manifest, sides, seed)
         for side, predictions in tables.items():
             path = folder / model / f"{side}.parquet"
             write_table(path, predictions, {"data_release_hash": manifest.data_release_hash})
-        content["hashes"] = {side: table_hash(predictions) for side, predictions in tables.items()}
-        place = (model, declared, read_json(folder / "record.json"), manifest, "DEV", seed)
-        write_json(folder / model / "metrics.json", capture_record(*place, content, provenance))
+        made = capture_record(model, declared, record, manifest, Split.DEV, seed, scores, provenance)
+        write_json(folder / model / "metrics.json", made.model_dump(mode="json"))
     publish_gap(results)
 
 
@@ -260,10 +264,10 @@ def publish_gap(results: Path) -> None:
     folder = results / "captures" / declared.name
     runs = [parse(RunRecord, read_json(path), path) for path in sorted((results / "runs").glob("*.json"))]
     scores = {run.model: {task: block.score for task, block in run.tasks.items()} for run in runs}
-    sets = {declared.name: (declared, read_json(folder / "record.json"))}
-    records = [read_json(folder / run.model / "metrics.json") for run in runs]
-    report = sim_to_real_report(manifest, sets, records, scores, "DEV", runs[0].run_manifest.seed)
-    write_json(results / "reports/sim_to_real.json", report)
+    sets = {declared.name: (declared, parse(ConversionRecord, read_json(folder / "record.json"), folder))}
+    records = [parse(CaptureRecord, read_json(folder / run.model / "metrics.json"), folder / run.model) for run in runs]
+    report = sim_to_real_report(manifest, sets, records, scores, Split.DEV, runs[0].run_manifest.seed)
+    write_json(results / "reports/sim_to_real.json", report.model_dump(mode="json"))
     write_text(results / "reports/sim_to_real.md", report_text(report))
 
 
@@ -278,5 +282,5 @@ def publish_board(results: Path) -> None:
     board, aggregation = build_board(manifest, runs, replicates, gaps)
     write_json(results / "leaderboard.json", board.model_dump(mode="json"))
     write_json(results / "leaderboard.schema.json", Board.model_json_schema())
-    write_json(results / "reports/aggregation.json", aggregation)
+    write_json(results / "reports/aggregation.json", aggregation.model_dump(mode="json"))
     write_text(results / "leaderboard.csv", board_csv(board))

@@ -69,8 +69,8 @@ def test_a_forged_readout_under_new_hashes_is_seen_by_the_fit_alone(tmp_path, mo
 
     def forged(spec, protocol, fold, assigned, embeddings):
         fitted = plain(spec, protocol, fold, assigned, embeddings)
-        chosen = protocol.name == "leave-one-environment-out" and fold.value == "E_URBAN"
-        if not chosen or embeddings.provenance["name"] != "many" or "weights" not in fitted.tensors:
+        chosen = protocol.name == "leave-one-environment-out" and fold.held_out_value == "E_URBAN"
+        if not chosen or embeddings.provenance.name != "many" or "weights" not in fitted.tensors:
             return fitted
         tensors = fitted.tensors | {"weights": fitted.tensors["weights"] * 1.5}
         scores = load_readout(spec, tensors).scores(embeddings.of(fitted.predictions["scene_id"]))

@@ -173,8 +173,8 @@ def captured_moved(results):
 
 def captured_and_scored_again(results):
     """The same, with every number that follows from them, up to the board, made to match."""
+    from emma.captures.scoring import capture_spec, scored
     from emma.captures.settings import CaptureSet
-    from emma.captures.sim_to_real import capture_spec, scored
     from emma.data.release import load_manifest
     from emma.data.scenes import read_index
 
@@ -184,7 +184,7 @@ def captured_and_scored_again(results):
     tables = {side: pq.read_table(results / f"{SET}/many/{side}.parquet") for side in ("synth", "captured")}
     spec = capture_spec(manifest.spec(declared.task), declared)
     again = scored(spec, declared, manifest, tables, read_index(results / f"{SET}/index.parquet"), 0)
-    edit(results / f"{SET}/many/metrics.json", lambda value: value.update(again))
+    edit(results / f"{SET}/many/metrics.json", lambda value: value.update(again.model_dump(mode="json")))
     miniature.publish_gap(results)
     miniature.publish_board(results)
 
@@ -202,10 +202,12 @@ def called_real(results):
             for gap in model["tasks"].values():
                 gap["undefined"] = gap["undefined"] and gap["undefined"].replace("surrogate", "real")
 
-    from emma.captures.sim_to_real import report_text
+    from emma.captures.records import SimToRealReport
+    from emma.captures.report import report_text
 
     edit(results / GAP, change)
-    (results / "reports/sim_to_real.md").write_text(report_text(json.loads((results / GAP).read_text())))
+    report = SimToRealReport.model_validate_json((results / GAP).read_text())
+    (results / "reports/sim_to_real.md").write_text(report_text(report))
     miniature.publish_board(results)
 
 
@@ -316,7 +318,7 @@ TAMPERINGS = {
     ),
     "backbone made a reference": (of_json(RUN, "kind", to="reference"), "models", RUN),
     "metric of a fold": (
-        of_json(METRICS, "metrics", "BalancedAccuracy", "value", to=lambda v: v + 1e-4),
+        of_json(METRICS, "metrics", "BalancedAccuracy", "score", to=lambda v: v + 1e-4),
         "scores",
         METRICS,
     ),
@@ -348,6 +350,16 @@ TAMPERINGS = {
         with_metadata("folds/few/E-LOC-LOS/stress_replicates.parquet", data_release_hash="0" * 64),
         "scores",
         "folds/few/E-LOC-LOS/stress_replicates.parquet",
+    ),
+    "replicates of galleries that another seed drew": (
+        with_metadata("folds/few/E-ID-FP/score_replicates.parquet", enrolment_seed="1"),
+        "scores",
+        "folds/few/E-ID-FP/score_replicates.parquet",
+    ),
+    "fold of another release": (
+        with_metadata("splits/E-LOC-LOS/leave-one-environment-out/E_URBAN/eval.parquet", data_release_hash="0" * 64),
+        "splits",
+        "splits/E-LOC-LOS/leave-one-environment-out/E_URBAN/eval.parquet",
     ),
     "replicates": (edited_replicates, "scores", "folds/few/E-ID-FP/score_replicates.parquet"),
     "scores moved, hash made to match": (scores_moved, "readouts", BUNDLE),
@@ -446,7 +458,7 @@ TAMPERINGS = {
         CAPTURED,
     ),
     "captured score": (
-        of_json(f"{SET}/few/metrics.json", "captured", "value", to=0.99),
+        of_json(f"{SET}/few/metrics.json", "captured", "score", to=0.99),
         "captured scenes",
         f"{SET}/few/metrics.json",
     ),

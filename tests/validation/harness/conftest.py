@@ -17,9 +17,11 @@ from emma import EvalRun, Evaluator, Split, TaskID
 from emma.backbones.base import Backbone
 from emma.backbones.load import ModelConfig, load_backbone, load_model_config
 from emma.data.embeddings import Embeddings
+from emma.data.provenance import Provenance
 from emma.data.release import ReleaseConfig, freeze, manifest_record
 from emma.data.scenes import iterate_scenes, write_scenes
 from emma.evaluation.scoring import score_task
+from emma.results.evaluator import predictions_of
 from emma.results.records import RunRecord
 from emma.results.runs import run_record
 from rfgen import channels, scenes
@@ -71,7 +73,7 @@ class Release:
         return self.evaluator.embed(backbone, TaskID(task), config, provenance)
 
     @functools.cache  # noqa: B019 (one object a session)
-    def model(self, name: str) -> tuple[Backbone, dict, ModelConfig]:
+    def model(self, name: str) -> tuple[Backbone, Provenance, ModelConfig]:
         """A shipped model without trained weights, by its own config."""
         config = load_model_config(CONFIG / "models" / f"{name}.yaml")
         return *load_backbone(config), config
@@ -83,21 +85,22 @@ class Release:
     def run(self, name: str) -> tuple[RunRecord, Mapping[TaskID, Mapping[str, np.ndarray]]]:
         """A shipped model's run record over its tasks, with the replicates of its primary scores."""
         backbone, provenance, config = self.model(name)
-        results, hashes, replicates = {}, {}, {}
+        tasks, hashes, replicates = {}, {}, {}
         for task in (task for task in self.manifest.tasks if task in config.tasks):
             run = self.evaluator.evaluate(backbone, task, config=config, provenance=provenance)
-            results[task], hashes[task], replicates[task] = self.scored(run)
+            tasks[task] = run.record.tasks[task]
+            hashes[task], replicates[task] = self.scored(run)
         common = {"seed": self.evaluator.seed, "eval_split": Split.DEV}
-        return run_record(self.manifest, config, provenance, results, hashes, **common), replicates
+        return run_record(self.manifest, config, provenance, tasks, hashes, **common), replicates
 
-    def scored(self, run: EvalRun) -> tuple[dict, dict, dict]:
-        """Fold metrics, prediction hashes and primary replicates of an evaluation."""
+    def scored(self, run: EvalRun) -> tuple[dict, dict]:
+        """Prediction hashes and primary replicates of an evaluation."""
         spec = self.manifest.spec(run.task)
         block = run.record.tasks[run.task]
-        folds = {p: {v: (f.predictions, f.undefined) for v, f in values.items()} for p, values in run.folds.items()}
-        results, draws = score_task(spec, run.task.value, folds, self.manifest.bootstrap, self.evaluator.seed)
+        folds = predictions_of(run.folds)
+        _, draws = score_task(spec, run.task.value, folds, self.manifest.bootstrap, self.evaluator.seed)
         hashes = {p: {v: f.predictions_hash for v, f in values.items()} for p, values in run.folds.items()}
-        return results, hashes, {v: draws[block.protocol, v, spec.metric] for v in block.values}
+        return hashes, {v: draws[block.protocol, v, spec.metric] for v in block.values}
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,6 +10,7 @@ from emma import OODAvg, TaskID
 from emma.metrics import UndefinedMetricError
 from emma.results.aggregate import Entrant, rank
 from emma.results.leaderboard import build_board
+from emma.results.records import RankFlip
 
 SCORED = ("E-LOC-AOA", "E-LOC-LOS", "E-ID-DRONE", "E-ID-FP")
 MODELS = ("prior", "random_conv", "dsp")
@@ -68,7 +69,7 @@ def test_leave_one_task_out_over_the_four_scored_tasks(small, board, record_prop
     """Each of the four averages is OODAvg over the other three, by the same anchors; min and max are theirs."""
     board, report = board
     for row in board.models:
-        values = {t: {v: r.value for v, r in row.tasks[TaskID(t)].values.items()} for t in SCORED}
+        values = {t: {v: r.score for v, r in row.tasks[TaskID(t)].values.items()} for t in SCORED}
         assert row.ood_avg == pytest.approx(by_hand(small.manifest.tasks, values), abs=1e-12)
         expected = {t: by_hand(small.manifest.tasks, {k: v for k, v in values.items() if k != t}) for t in SCORED}
         found = row.sensitivity.leave_one_task_out
@@ -83,7 +84,7 @@ def test_leave_one_task_out_over_the_four_scored_tasks(small, board, record_prop
 def test_the_continuity_column_never_enters(small, runs, aggregator) -> None:
     assert {task.value for task in aggregator.tasks} == set(SCORED)
     record, _ = runs["dsp"]
-    scores = {t: {v: r.value for v, r in block.values.items()} for t, block in record.tasks.items()}
+    scores = {t: {v: r.score for v, r in block.values.items()} for t, block in record.tasks.items()}
     without = {t: values for t, values in scores.items() if t != TaskID.E_ID_AMC}
     assert aggregator(scores) == aggregator(without)
 
@@ -91,18 +92,18 @@ def test_the_continuity_column_never_enters(small, runs, aggregator) -> None:
 def test_the_mean_over_held_out_values_is_not_weighted_by_scenes(small, runs) -> None:
     record, _ = runs["dsp"]
     for block in record.tasks.values():
-        assert block.score == pytest.approx(np.mean([value.value for value in block.values.values()]), abs=1e-15)
+        assert block.score == pytest.approx(np.mean([value.score for value in block.values.values()]), abs=1e-15)
 
 
 def test_an_outlier_task_makes_the_average_fragile(aggregator) -> None:
     even = {f"m{i}": dict.fromkeys(SCORED, 0.2 + 0.2 * i) for i in range(3)}
     standings, statistics = rank(aggregator, [entrant(aggregator, n, s) for n, s in even.items()], 0.95)
-    assert statistics["median_gap"] == pytest.approx(0.2)
+    assert statistics.median_gap == pytest.approx(0.2)
     assert [standings[name].fragile for name in even] == [False] * 3
     even["m2"] = dict.fromkeys(SCORED, 0.4) | {"E-ID-FP": 1.0}
     standings, statistics = rank(aggregator, [entrant(aggregator, n, s) for n, s in even.items()], 0.95)
     # Without E-ID-FP m2 falls from 0.55 to 0.4, with it and without another task it stands at 0.6.
-    assert statistics["median_gap"] == pytest.approx(0.175)
+    assert statistics.median_gap == pytest.approx(0.175)
     assert standings["m2"].leave_one_task_out["E-ID-FP"] == pytest.approx(0.4)
     assert standings["m2"].fragile is True
     assert standings["m0"].fragile is False
@@ -115,15 +116,15 @@ def test_the_median_gap_is_between_adjacent_ranked_models(aggregator) -> None:
         for name, level in levels.items()
     ]
     standings, statistics = rank(aggregator, entrants, 0.95)
-    assert statistics["gaps"] == pytest.approx([0.1, 0.4, 0.3])
-    assert statistics["median_gap"] == pytest.approx(0.3)
+    assert statistics.gaps == pytest.approx((0.1, 0.4, 0.3))
+    assert statistics.median_gap == pytest.approx(0.3)
     assert {name: s.rank for name, s in standings.items()} == {"a": 1, "b": 2, "c": 3, "d": 4, "reference": None}
     assert standings["reference"].fragile is standings["reference"].separable_from_next is None
 
 
 def test_one_model_has_no_gap_and_no_fragility(aggregator) -> None:
     standings, statistics = rank(aggregator, [entrant(aggregator, "alone", dict.fromkeys(SCORED, 0.5))], 0.95)
-    assert statistics["median_gap"] is None
+    assert statistics.median_gap is None
     assert standings["alone"].fragile is standings["alone"].separable_from_next is None
 
 
@@ -132,9 +133,9 @@ def test_rank_flips_are_named(aggregator) -> None:
     peaked = dict.fromkeys(SCORED, 0.45) | {"E-LOC-AOA": 0.9}
     entrants = [entrant(aggregator, "peaked", peaked), entrant(aggregator, "steady", steady)]
     _, statistics = rank(aggregator, entrants, 0.95)
-    assert statistics["ranking"] == ["peaked", "steady"]
-    assert statistics["rank_flips"]["leave_one_task_out"] == [{"dropped": "E-LOC-AOA", "ranking": ["steady", "peaked"]}]
-    assert statistics["rank_flips"]["leave_one_value_out"] == []
+    assert statistics.ranking == ("peaked", "steady")
+    assert statistics.rank_flips.leave_one_task_out == (RankFlip(dropped="E-LOC-AOA", ranking=("steady", "peaked")),)
+    assert statistics.rank_flips.leave_one_value_out == ()
 
 
 def test_a_dropped_environment_goes_from_all_its_tasks_at_once(small, aggregator) -> None:

@@ -10,7 +10,10 @@ from common.errors import InputError
 from common.files import parse
 from emma import OODAvg, TaskID
 from emma.backbones.load import load_model_config
-from emma.results.aggregate import summarise_task
+from emma.data.protocols import board_protocols
+from emma.evaluation.scoring import score_task
+from emma.results.aggregate import normalise_task, summarise
+from emma.results.evaluator import predictions_of
 from emma.results.leaderboard import build_board
 from emma.results.records import RunRecord
 from emma.results.runs import task_record
@@ -43,11 +46,14 @@ def moved(small, run, shift: float, name: str):
     for task, block in record.tasks.items():
         spec = small.manifest.spec(task)
         values = {
-            value: r.model_copy(update={"value": r.value + shift * (spec.anchors.maximum - spec.anchors.minimum)})
+            value: r.model_copy(update={"score": r.score + shift * (spec.anchors.maximum - spec.anchors.minimum)})
             for value, r in block.values.items()
         }
-        summary = summarise_task(spec, spec.metric, {value: r.value for value, r in values.items()})
-        tasks[task] = block.model_copy(update={"values": values, **summary})
+        summary = summarise({value: r.score for value, r in values.items()})
+        normalized, clipped = normalise_task(spec, summary.score)
+        fields = {"score": summary.score, "standard_error": summary.standard_error}
+        fields |= {"normalized": normalized, "clipped": clipped}
+        tasks[task] = block.model_copy(update={"values": values, **fields})
     return record.model_copy(update={"model": name, "tasks": tasks}), draws
 
 
@@ -105,7 +111,7 @@ def test_no_holdout_score_can_reach_the_anchors() -> None:
 def test_the_average_keeps_nothing_between_calls(small, runs) -> None:
     aggregator = OODAvg(small.manifest.tasks)
     scores = {
-        name: {t: {v: r.value for v, r in record.tasks[t].values.items()} for t in aggregator.tasks}
+        name: {t: {v: r.score for v, r in record.tasks[t].values.items()} for t in aggregator.tasks}
         for name, (record, _) in runs.items()
     }
     first = aggregator(scores["dsp"])
@@ -147,9 +153,10 @@ def test_anchors_do_not_reach_the_run_before_the_average(small, runs) -> None:
     block = record.tasks[TaskID.E_LOC_AOA]
     spec = small.manifest.spec("E-LOC-AOA")
     wide = spec.model_copy(update={"anchors": spec.anchors.model_copy(update={"maximum": 180.0})})
-    results, _, _ = small.scored(small.evaluator.evaluate(small.model("dsp")[0], "E-LOC-AOA"))
-    again = task_record(wide, results, "unknown")
+    folds = small.evaluator.evaluate(small.model("dsp")[0], "E-LOC-AOA").folds
+    scores, _ = score_task(spec, "E-LOC-AOA", predictions_of(folds), small.manifest.bootstrap, small.evaluator.seed)
+    again = task_record(wide, list(board_protocols(wide).values()), scores, "unknown")
     assert again.score == block.score
-    assert {v: r.value for v, r in again.values.items()} == {v: r.value for v, r in block.values.items()}
+    assert {v: r.score for v, r in again.values.items()} == {v: r.score for v, r in block.values.items()}
     assert again.normalized == pytest.approx(1 - block.score / 180.0)
     assert np.isclose(block.normalized, 1 - block.score / 90.0)

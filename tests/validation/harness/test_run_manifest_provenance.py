@@ -40,8 +40,8 @@ def test_the_manifest_is_there_and_full(small, runs, task: str) -> None:
     run = runs[task]
     manifest = run.run_manifest
     assert isinstance(manifest, RunManifest)
-    assert manifest.model_provenance["name"] == "stub"
-    assert manifest.model_provenance["pretraining"] == "unknown"
+    assert manifest.model_provenance.name == "stub"
+    assert manifest.model_provenance.pretraining == "unknown"
     assert manifest.data_release_hash == small.manifest.data_release_hash
     written = json.loads((small.results / "release" / "manifest.json").read_text())
     assert manifest.data_release_hash == written["data_release_hash"]
@@ -125,15 +125,15 @@ def test_provenance_names_the_config_and_the_weights(models, tmp_path) -> None:
 
     config = load_model_config(models / "dsp.yaml")
     _, provenance = load_backbone(config)
-    assert provenance["config_sha256"] == content_hash(config.model_dump(mode="json"))
-    assert provenance["weights_sha256"] is None
+    assert provenance.config_sha256 == content_hash(config.model_dump(mode="json"))
+    assert provenance.weights_sha256 is None
     from emma.backbones.conv import seeded_encoder
 
     weights = {f"1.{name}": value.numpy() for name, value in seeded_encoder(1, 0).state_dict().items()}
     save_file(weights, tmp_path / "w.safetensors")
     trained = load_model_config(models / "ssl_conv.yaml")
     _, provenance = load_backbone(trained, trained=tmp_path / "w.safetensors")
-    assert provenance["weights_sha256"] == sha256((tmp_path / "w.safetensors").read_bytes())
+    assert provenance.weights_sha256 == sha256((tmp_path / "w.safetensors").read_bytes())
 
 
 def test_the_board_refuses_runs_of_another_release_seed_or_harness(small) -> None:

@@ -26,7 +26,7 @@ def board(small):
 def test_standard_errors_have_n_minus_one(board) -> None:
     for row in board[0].models:
         for block in row.tasks.values():
-            values = [record.value for record in block.values.values()]
+            values = [record.score for record in block.values.values()]
             assert block.standard_error == pytest.approx(np.std(values, ddof=1) / np.sqrt(len(values)), abs=1e-15)
             if len(values) == 2:  # s / sqrt(2) of two values is half their distance
                 assert block.standard_error == pytest.approx(abs(values[0] - values[1]) / 2, abs=1e-15)
@@ -47,7 +47,7 @@ def test_each_environment_dropped_in_turn_bounds_the_average(small, board) -> No
                 if not spec.in_ood_avg:
                     continue
                 on_axis = spec.ood_axis is OODAxis.ENVIRONMENT
-                score = block.values[environment].value if on_axis else block.score
+                score = block.values[environment].score if on_axis else block.score
                 share = (score - spec.anchors.minimum) / (spec.anchors.maximum - spec.anchors.minimum)
                 parts.append(np.clip(1 - share if block.direction == "lower" else share, 0, 1))
             expected.append(np.mean(parts))

@@ -20,6 +20,7 @@ from emma.data.protocols import (
 )
 from emma.evaluation.fitting import fit_fold
 
+HASH = "a" * 64
 ENVIRONMENTS = ("E_URBAN", "E_RURAL")
 
 
@@ -27,6 +28,7 @@ class Setting:
     """A task's protocol, indexes and honest folds."""
 
     def __init__(self, small, task: str) -> None:
+        self.manifest = small.manifest
         self.spec = small.manifest.spec(task)
         self.protocol = primary_protocol(self.spec)
         self.assigned = small.index(task)
@@ -91,13 +93,13 @@ def test_swapped_splits_in_the_runner(los, environment: str) -> None:
     """Each argument in the other's place: consistent with itself, and not with the manifest's assignments."""
     del environment
     with pytest.raises(SplitNotAvailable, match="train draws from DEV"):
-        ProtocolRunner(los.spec, los.protocol, 0).run(los.embeddings, *los.assigned[::-1])
+        ProtocolRunner(los.manifest, "E-LOC-LOS", los.protocol, 0).run(los.embeddings, *los.assigned[::-1])
 
 
 def test_one_split_on_both_sides(los) -> None:
     train = los.assigned[0]
     with pytest.raises(SplitNotAvailable, match="eval draws from"):
-        ProtocolRunner(los.spec, los.protocol, 0).run(los.embeddings, train, train)
+        ProtocolRunner(los.manifest, "E-LOC-LOS", los.protocol, 0).run(los.embeddings, train, train)
 
 
 def test_swapped_splits_on_disk(small, tmp_path) -> None:
@@ -165,15 +167,19 @@ def test_changed_labels(los, side: str) -> None:
 
 
 def test_a_defined_fold_declared_undefined(los) -> None:
-    with pytest.raises(SplitNotAvailable, match="undefined: a score"):
-        los.fit(replace(los.fold("E_URBAN"), undefined="a score that is better not shown"))
+    with pytest.raises(SplitNotAvailable, match="undefined_reason: a score"):
+        los.fit(replace(los.fold("E_URBAN"), undefined_reason="a score that is better not shown"))
 
 
 def test_a_fold_under_another_name(los) -> None:
     fold = los.fold("E_URBAN")
     within = board_protocols(los.spec)["in-distribution"]
     named = replace(fold, protocol=within.name)
-    for other, protocol in ((fold, within), (named, los.protocol), (replace(fold, value="E_MICRO"), los.protocol)):
+    for other, protocol in (
+        (fold, within),
+        (named, los.protocol),
+        (replace(fold, held_out_value="E_MICRO"), los.protocol),
+    ):
         with pytest.raises(SplitNotAvailable, match="expected a fold of"):
             los.fit(other, protocol)
 
@@ -181,18 +187,19 @@ def test_a_fold_under_another_name(los) -> None:
 def test_a_fold_of_another_value(los) -> None:
     fold = los.fold("E_URBAN")
     with pytest.raises(SplitNotAvailable, match="train scene carries the held-out value"):
-        los.fit(replace(fold, value="E_RURAL"))
+        los.fit(replace(fold, held_out_value="E_RURAL"))
 
 
 def test_fold_files_of_another_fold(los, tmp_path) -> None:
     for value in ENVIRONMENTS:
         for side in ("train", "eval"):
-            write_side(tmp_path / value / f"{side}.parquet", los.fold(value), side)
+            write_side(tmp_path / value / f"{side}.parquet", los.fold(value), side, HASH)
     name = LeaveOneEnvironmentOut.name
-    fold = read_fold(tmp_path / "E_URBAN" / "train.parquet", tmp_path / "E_URBAN" / "eval.parquet", name, "E_URBAN")
+    train, evaluation = (tmp_path / "E_URBAN" / f"{side}.parquet" for side in ("train", "eval"))
+    fold = read_fold(train, evaluation, name, "E_URBAN", HASH)
     assert los.fit(fold).predictions.num_rows == fold.eval.num_rows
     with pytest.raises(SplitNotAvailable, match="expected leave-one-environment-out E_URBAN"):
-        read_fold(tmp_path / "E_RURAL" / "train.parquet", tmp_path / "E_URBAN" / "eval.parquet", name, "E_URBAN")
+        read_fold(tmp_path / "E_RURAL" / "train.parquet", evaluation, name, "E_URBAN", HASH)
 
 
 def test_a_query_of_the_enrolment_session(units) -> None:
@@ -239,16 +246,16 @@ def test_nothing_is_written_for_a_refused_fold(los, small, tmp_path) -> None:
     fold = los.fold("E_URBAN")
     swapped = replace(fold, train=as_role(fold.eval, "fit"), eval=as_role(fold.train, "query"))
     for side in ("train", "eval"):
-        write_side(tmp_path / f"{side}.parquet", swapped, side)
+        write_side(tmp_path / f"{side}.parquet", swapped, side, small.manifest.data_release_hash)
     values: Embeddings = los.embeddings
     table = pa.table([values.ids, matrix_to_lists(values.values)], schema=EMBEDDING_SCHEMA)
-    write_table(tmp_path / "embeddings.parquet", table, {"embedding_dim": "0", "model_provenance": "{}"})
+    write_table(tmp_path / "embeddings.parquet", table, {"embedding_dim": "0"} | values.provenance.metadata)
     scenes = small.results / "scenes" / "E-LOC-LOS"
     arguments = {
         "manifest": small.results / "release" / "manifest.json",
         "task": "E-LOC-LOS",
         "protocol": fold.protocol,
-        "value": fold.value,
+        "value": fold.held_out_value,
         "train": tmp_path / "train.parquet",
         "eval": tmp_path / "eval.parquet",
         "train-index": scenes / "TRAIN.index.parquet",

@@ -14,8 +14,9 @@ from common.hashing import sha256
 from common.streams import random_generator
 from emma import EvalRun, SplitNotAvailable, TaskID
 from emma.backbones.inputs import as_channels, normalise
-from emma.backbones.load import ModelConfig, Pretraining
+from emma.backbones.load import ModelConfig
 from emma.data.protocols import Fold, fold_table, primary_protocol
+from emma.data.provenance import Pretraining
 from emma.evaluation.fitting import FittedFold, fit_fold
 from emma.evaluation.scoring import metric_inputs
 from emma.evaluation.statistics import PairedDifference, holm, paired_bootstrap_difference
@@ -132,7 +133,7 @@ def test_what_the_backbone_met_in_pretraining_is_beyond_the_guard_and_marked(sma
     """On the environment that it knows the memoriser is all right or all wrong, by the luck of the fit's guesses."""
     _, run = memorised(small, "E-LOC-LOS", "E_URBAN")
     values = run.record.tasks[TaskID.E_LOC_LOS].values
-    assert values["E_RURAL"].value in {0.0, 1.0}
+    assert values["E_RURAL"].score in {0.0, 1.0}
     assert {name: record.met_in_pretraining for name, record in values.items()} == {"E_URBAN": False, "E_RURAL": True}
 
 
@@ -148,7 +149,7 @@ def leak(request, small):
     leaked = held_out.take(random_generator(("leak", task)).permutation(held_out.num_rows)[: held_out.num_rows // 2])
     known = pa.concat_tables([*(of_environments(i, other(environment)) for i in (train, evaluation)), leaked])
     fit = pa.concat_tables([honest.train, fold_table(spec, leaked, np.full(leaked.num_rows, "fit"))])
-    fold = Fold(honest.protocol, honest.value, fit, honest.eval)
+    fold = Fold(honest.protocol, honest.held_out_value, fit, honest.eval)
     embeddings = small.evaluator.embed(Memoriser(spec, known), TaskID(task), config(), {"name": "leak"})
     return task, spec, protocol, fold, (train, evaluation), embeddings
 
@@ -157,7 +158,7 @@ def test_a_leak_past_the_guard_rises_above_chance(leak, chance, monkeypatch) -> 
     task, spec, protocol, fold, assigned, embeddings = leak
     monkeypatch.setattr("emma.evaluation.fitting.guard_fold", lambda *_: None)
     fitted = fit_fold(spec, protocol, fold, assigned, embeddings)
-    found = against_chance(spec, fitted, chance[task][fold.value], 1 - ALPHA / 6)
+    found = against_chance(spec, fitted, chance[task][fold.held_out_value], 1 - ALPHA / 6)
     assert 6 * found.p_one_sided < ALPHA  # Bonferroni over the six folds
     assert found.interval[0] > 0 or found.interval[1] < 0
 

@@ -120,7 +120,7 @@ def test_recordings_convert(captures, tmp_path, folder, name, task, mapping, sha
     made = adapter(captures / folder, entry, SceneShape(**shape))
     record = made.convert(tmp_path / "s.parquet", tmp_path / "i.parquet", tmp_path / "r.json")
     labels = read_index(tmp_path / "i.parquet")["label_class"].to_pylist()
-    assert record["scenes"] == scenes
+    assert record.scenes == scenes
     assert {label: labels.count(label) for label in set(labels)} == classes
     assert json.loads((tmp_path / "r.json").read_text()) == record
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ from emma.audit.checkup.watch import watched
 from emma.backbones.base import Backbone
 from emma.backbones.embed import embed_batch
 from emma.backbones.load import ModelConfig
+from emma.data.provenance import Provenance
 from emma.data.scenes import iterate_scenes
 from emma.data.tables import open_parquet
 from emma.tasks import TaskID, TaskSpec
@@ -87,14 +88,14 @@ class Subject:
         config: ModelConfig,
         specs: Mapping[TaskID, TaskSpec],
         samples: Mapping[TaskID, Sample],
-        build: Callable[[], tuple[Backbone, dict[str, Any]]],
+        build: Callable[[], tuple[Backbone, Provenance]],
         *,
         weights: Path | None = None,
         private: Path | None = None,
     ) -> None:
         self.config, self.specs, self.samples = config, specs, samples
         self.weights, self.private = weights, private
-        self.provenance: dict[str, Any] = {}
+        self.provenance: Provenance | None = None
         self.reached: list[str] = []
         self._build, self._backbone, self._answers = build, None, {}
 

@@ -50,7 +50,7 @@ class Weights(Check):
     def look(self, subject: Subject) -> str:
         """Their SHA-256, which loading has compared, and their number."""
         _ = subject.backbone
-        digest = subject.provenance["weights_sha256"]
+        digest = None if subject.provenance is None else subject.provenance.weights_sha256
         if digest is None:
             return "none: what the model is, its code and options say"
         pinned = "as pinned" if subject.config.weights_sha256 else "made by its pretrain rule"
@@ -225,7 +225,7 @@ class Declared(Check):
 
     def look(self, subject: Subject) -> str:
         """The declaration, and the held-out values among it."""
-        declared = subject.config.model_dump(mode="json")["pretraining"]
+        declared = subject.config.pretraining
         if declared == "unknown":
             return "unknown: the board says so beside every held-out value"
         met = [

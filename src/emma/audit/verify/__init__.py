@@ -7,7 +7,7 @@ every fault is reported, with its path first.
 from collections.abc import Callable, Iterable
 
 from emma.audit.verify.base import Check, Outcome
-from emma.audit.verify.captures import Captures, SimToRealReport
+from emma.audit.verify.captures import Captures, GapReport
 from emma.audit.verify.data import Indexes, Inventory, Manifest, Scenes, Weights
 from emma.audit.verify.fits import EmbeddingTables, Guards, Predictions, Readouts, Splits
 from emma.audit.verify.results import Results
@@ -32,7 +32,7 @@ CHECKS: tuple[type[Check], ...] = (
     BoardFiles,
     Stress,
     Captures,
-    SimToRealReport,
+    GapReport,
 )
 
 

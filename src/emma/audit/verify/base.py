@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
+from pydantic import BaseModel
 
 from common.errors import InputError
 
@@ -58,7 +59,8 @@ class Check(ABC):
     name: ClassVar[str]
 
     def __init__(self) -> None:
-        self.checked, self.faults, self.note = 0, [], ""
+        self.checked, self.note = 0, ""
+        self.faults: list[str] = []
 
     @abstractmethod
     def run(self, results: Results) -> None:
@@ -68,9 +70,10 @@ class Check(ABC):
         """Record a fault of the file at ``path``."""
         self.faults.append(f"{path}: {' '.join(message.split())}")
 
-    def compare(self, path: str | Path, found: Any, expected: Any, tolerance: float = 0.0) -> None:
-        """Record where a JSON value differs from what was computed again."""
-        listed = list(itertools.islice(differences(found, expected, tolerance), _LISTED + 1))
+    def compare(self, path: str | Path, actual: Any, expected: Any, tolerance: float = 0.0) -> None:
+        """Record where a JSON value, or a record, differs from what was computed again."""
+        actual, expected = plain(actual), plain(expected)
+        listed = list(itertools.islice(differences(actual, expected, tolerance), _LISTED + 1))
         for message in listed[:_LISTED]:
             self.fault(path, message)
         if len(listed) > _LISTED:
@@ -93,40 +96,47 @@ class Check(ABC):
         return Outcome(self.name, self.checked, new, self.note, len(set(self.faults) & known))
 
 
-def differences(found: Any, expected: Any, tolerance: float = 0.0, field: str = "") -> Iterator[str]:
+def differences(actual: Any, expected: Any, tolerance: float = 0.0, field: str = "") -> Iterator[str]:
     """Where two JSON values differ: ``field: expected ..., found ...``.
 
     Args:
-        found: the value as written.
+        actual: the value as written.
         expected: the value as computed again.
         tolerance: relative difference that two numbers may have; 0 for none.
         field: the dotted place of the values in their document.
     """
-    if isinstance(expected, Mapping) and isinstance(found, Mapping):
-        for key in dict.fromkeys([*expected, *found]):
+    if isinstance(expected, Mapping) and isinstance(actual, Mapping):
+        for key in dict.fromkeys([*expected, *actual]):
             where = f"{field}.{key}" if field else str(key)
-            if key not in found:
+            if key not in actual:
                 yield f"{where}: missing, expected {shown(expected[key])}"
             elif key not in expected:
-                yield f"{where}: not expected, found {shown(found[key])}"
+                yield f"{where}: not expected, found {shown(actual[key])}"
             else:
-                yield from differences(found[key], expected[key], tolerance, where)
-    elif _is_list(expected) and _is_list(found) and len(expected) == len(found):
-        for number, (one, other) in enumerate(zip(found, expected, strict=True)):
+                yield from differences(actual[key], expected[key], tolerance, where)
+    elif _is_list(expected) and _is_list(actual) and len(expected) == len(actual):
+        for number, (one, other) in enumerate(zip(actual, expected, strict=True)):
             yield from differences(one, other, tolerance, f"{field}[{number}]")
-    elif not _same(found, expected, tolerance):
-        yield f"{field or 'content'}: expected {shown(expected)}, found {shown(found)}"
+    elif not _same(actual, expected, tolerance):
+        yield f"{field or 'content'}: expected {shown(expected)}, found {shown(actual)}"
 
 
 def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _same(found: Any, expected: Any, tolerance: float) -> bool:
-    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (found, expected))
+def _same(actual: Any, expected: Any, tolerance: float) -> bool:
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (actual, expected))
     if numbers:
-        return found == expected or math.isclose(found, expected, rel_tol=tolerance, abs_tol=tolerance * 1e-3)
-    return type(found) is type(expected) and found == expected
+        return bool(actual == expected or math.isclose(actual, expected, rel_tol=tolerance, abs_tol=tolerance * 1e-3))
+    return type(actual) is type(expected) and bool(actual == expected)
+
+
+def plain(value: Any) -> Any:
+    """A JSON value; records in it, also as values of mappings, are written out."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    return {key: plain(item) for key, item in value.items()} if isinstance(value, Mapping) else value
 
 
 def shown(value: Any) -> str:

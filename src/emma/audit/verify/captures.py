@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from common.errors import InputError
 from common.files import parse, read_yaml
 from common.hashing import content_hash, table_hash
 from emma.audit.verify.base import AGGREGATED, RESCORED, Check
 from emma.audit.verify.results import Results
+from emma.captures.records import CaptureScores, SimToRealReport
+from emma.captures.report import report_text, sim_to_real_report
+from emma.captures.scoring import capture_spec, predict_sides, read_sides, scored
 from emma.captures.settings import CaptureSet
-from emma.captures.sim_to_real import (
-    SimToReal,
-    capture_spec,
-    predict_sides,
-    read_sides,
-    report_text,
-    scored,
-    sim_to_real_report,
-)
 from emma.data.embeddings import Embeddings
 from emma.data.scenes import read_index
 from emma.data.tables import metadata_of, read_table
@@ -29,19 +22,14 @@ from emma.version import HARNESS_VERSION
 
 def capture_sets(results: Results) -> dict[str, CaptureSet]:
     """The sets that the sim-to-real report declares, by name; none where there is no report."""
-    path = results.path("reports", "sim_to_real.json")
-    if not path.exists():
-        return {}
-    sets = results.document("reports", "sim_to_real.json")["sets"]
-    return {name: parse(CaptureSet, block["declared"], f"{path}: sets.{name}") for name, block in sets.items()}
+    report = results.sim_to_real()
+    return {} if report is None else {name: about.declared for name, about in report.sets.items()}
 
 
 def capture_pairs(results: Results) -> list[tuple[str, str]]:
     """(set, model) of everything that the report scores."""
-    if not results.path("reports", "sim_to_real.json").exists():
-        return []
-    models = results.document("reports", "sim_to_real.json")["models"]
-    return [(name, model) for model, block in models.items() for name in block["sets"]]
+    report = results.sim_to_real()
+    return [] if report is None else [(name, model) for model, gaps in report.models.items() for name in gaps.sets]
 
 
 def capture_files(results: Results) -> set[str]:
@@ -55,7 +43,7 @@ def capture_files(results: Results) -> set[str]:
     for name, model in capture_pairs(results):
         folder = f"captures/{name}/{model}"
         names.add(f"{folder}/metrics.json")
-        if results.document("captures", name, model, "metrics.json").get("undefined") is None:
+        if results.capture(name, model).undefined_reason is None:
             names |= {f"{folder}/synth.parquet", f"{folder}/captured.parquet"}
     return names
 
@@ -84,12 +72,15 @@ class Captures(Check):
         self.note = f"{fitted} fitted again"
 
     def _record(self, results: Results, path: Path, name: str) -> None:
-        record = dict(results.document("captures", name, "record.json"))
+        record = results.conversion(name)
         index = read_index(results.path("captures", name, "index.parquet"))
-        self.compare(path, record.pop("record_sha256"), content_hash(record))
-        self.compare(path, record["index_hash"], table_hash(index))
-        self.compare(path, record["scenes"], index.num_rows)
-        self.compare(path, record["sessions"], len(set(index["session"].to_pylist())))
+        expected = {
+            "record_sha256": content_hash(record.model_dump(mode="json", exclude={"record_sha256"})),
+            "index_hash": table_hash(index),
+            "scenes": index.num_rows,
+            "sessions": len(set(index["session"].to_pylist())),
+        }
+        self.compare(path, {key: getattr(record, key) for key in expected}, expected)
 
     def _declared(self, results: Results, name: str, declared: CaptureSet) -> None:
         """Compare what the report says of a set, its kind first, with the project's config where that is at hand."""
@@ -97,21 +88,20 @@ class Captures(Check):
         report = results.path("reports", "sim_to_real.json")
         if config is not None and config.is_file():
             with self.item(report):
-                wanted = parse(CaptureSet, read_yaml(config), config).model_dump(mode="json")
-                where = f"{report} (against {config})"
-                self.compare(where, {"declared": declared.model_dump(mode="json")}, {"declared": wanted})
+                expected = parse(CaptureSet, read_yaml(config), config)
+                self.compare(f"{report} (against {config})", {"declared": declared}, {"declared": expected})
 
     def _scores(self, results: Results, path: Path, declared: CaptureSet, model: str) -> bool:
         """Whether the readout could be fit again."""
-        record = results.document("captures", declared.name, model, "metrics.json")
+        record = results.capture(declared.name, model)
         place = ("captures", declared.name, model)
         held = results.path(*place, "embeddings.parquet")
         embeddings = Embeddings.read(held) if held.exists() else None
         if embeddings is not None:
-            self.compare(path, record["undefined"], embeddings.unsuited)
+            self.compare(path, record.undefined_reason, embeddings.unsuited)
             self.compare(held, embeddings.provenance, results.run(model).run_manifest.model_provenance)
-        self._made(results, path, record, declared, model)
-        if record["undefined"] is not None:
+        self._made(results, path, declared, model)
+        if record.undefined_reason is not None or record.hashes is None:
             return False
         manifest = results.manifest()
         spec = capture_spec(manifest.spec(declared.task), declared)
@@ -119,11 +109,11 @@ class Captures(Check):
         for side in ("synth", "captured"):
             where = results.path(*place, f"{side}.parquet")
             tables[side] = read_table(where, PREDICTION_SCHEMA)
-            self.compare(where, table_hash(tables[side]), record["hashes"][side])
+            self.compare(where, table_hash(tables[side]), getattr(record.hashes, side))
             self.compare(where, metadata_of(tables[side]).get("data_release_hash"), manifest.data_release_hash)
         index = read_index(results.path("captures", declared.name, "index.parquet"))
         again = scored(spec, declared, manifest, tables, index, results.seed())
-        self.compare(path, {key: record[key] for key in again}, again, RESCORED)
+        self.compare(path, {key: getattr(record, key) for key in CaptureScores.model_fields}, again, RESCORED)
         if embeddings is None:
             return False
         sides = read_sides(manifest, declared, results.root, model, results.eval_split(), embeddings)
@@ -131,23 +121,24 @@ class Captures(Check):
             self.compare(results.path(*place, f"{side}.parquet"), table_hash(tables[side]), table_hash(table))
         return True
 
-    def _made(self, results: Results, path: Path, record: dict[str, Any], declared: CaptureSet, model: str) -> None:
+    def _made(self, results: Results, path: Path, declared: CaptureSet, model: str) -> None:
         """Compare what a score says of its making with release, conversion and run."""
-        wanted = {
+        record = results.capture(declared.name, model)
+        expected = {
             "model": model,
             "set": declared.name,
-            "task": declared.task.value,
+            "task": declared.task,
             "data_release_hash": results.manifest().data_release_hash,
             "eval_split": results.eval_split().value.lower(),
             "seed": results.seed(),
             "harness_version": HARNESS_VERSION,
-            "record_sha256": results.document("captures", declared.name, "record.json")["record_sha256"],
+            "record_sha256": results.conversion(declared.name).record_sha256,
             "model_provenance": results.run(model).run_manifest.model_provenance,
         }
-        self.compare(path, {key: record.get(key) for key in wanted}, wanted)
+        self.compare(path, {key: getattr(record, key) for key in expected}, expected)
 
 
-class SimToRealReport(Check):
+class GapReport(Check):
     """The sim-to-real report follows from the scores on captured scenes, and the board shows what the report says."""
 
     name = "sim-to-real report"
@@ -157,35 +148,31 @@ class SimToRealReport(Check):
         path = results.path("reports", "sim_to_real.json")
         rows = results.document("leaderboard.json")["models"]
         shown = {row["model"]: row["sim_to_real"] for row in rows}
-        if not path.exists():
+        report = results.sim_to_real()
+        if report is None:
             self.note = "not built"
-            if found := sorted(model for model, block in shown.items() if block is not None):
-                self.fault(path, f"no such file, although the board shows a gap of {found[0]}")
+            if models := sorted(model for model, block in shown.items() if block is not None):
+                self.fault(path, f"no such file, although the board shows a gap of {models[0]}")
             return
-        report = results.document("reports", "sim_to_real.json")
         with self.item(path):
-            self.compare(path, report, self._again(results), AGGREGATED)
+            self.compare(path, results.document("reports", "sim_to_real.json"), self._again(results), AGGREGATED)
         table = path.with_suffix(".md")
         with self.item(table):
             if table.read_text(encoding="utf-8") != report_text(report):
                 self.fault(table, "differs from sim_to_real.json")
         board = results.path("leaderboard.json")
         with self.item(board):
-            blocks = {
-                model: {key: block[key] for key in SimToReal.model_fields} for model, block in report["models"].items()
-            }
-            wanted = {model: blocks.get(model) for model in shown}
-            self.compare(board, {"sim_to_real": shown}, {"sim_to_real": wanted})
+            blocks = {model: gaps.block for model, gaps in report.models.items()}
+            expected = {model: blocks.get(model) for model in shown}
+            self.compare(board, {"sim_to_real": shown}, {"sim_to_real": expected})
 
     @staticmethod
-    def _again(results: Results) -> dict[str, Any]:
-        sets = {
-            name: (declared, results.document("captures", name, "record.json"))
-            for name, declared in capture_sets(results).items()
-        }
-        records = [results.document("captures", name, model, "metrics.json") for name, model in capture_pairs(results)]
-        models = list(results.document("reports", "sim_to_real.json")["models"])
+    def _again(results: Results) -> SimToRealReport:
+        sets = {name: (declared, results.conversion(name)) for name, declared in capture_sets(results).items()}
+        records = [results.capture(*pair) for pair in capture_pairs(results)]
+        report = results.sim_to_real()
+        models = [] if report is None else list(report.models)
         if missing := [model for model in models if model not in results.run_files()]:
             raise InputError(f"{results.root}: reports/sim_to_real.json: {missing[0]} has no run record")
         scores = {model: {task: block.score for task, block in results.run(model).tasks.items()} for model in models}
-        return sim_to_real_report(results.manifest(), sets, records, scores, results.eval_split().value, results.seed())
+        return sim_to_real_report(results.manifest(), sets, records, scores, results.eval_split(), results.seed())

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pyarrow.compute as pc
 
 from common.errors import InputError
-from common.hashing import content_hash, sha256, table_hash
-from emma.audit.verify.base import AGGREGATED, Check
+from common.hashing import sha256, table_hash
+from emma.audit.verify.base import Check
 from emma.audit.verify.captures import capture_files
 from emma.audit.verify.results import Results
 from emma.backbones.load import load_model_config
+from emma.data.provenance import Provenance
 from emma.data.release import load_release_config
 from emma.data.scenes import INDEX_SCHEMA, iterate_scenes, read_index
 from emma.tasks import Split
@@ -190,19 +191,16 @@ class Weights(Check):
             with self.item(path):
                 provenance = results.run(model).run_manifest.model_provenance
                 weights = results.path("weights", f"{model}.safetensors")
-                if weights.is_file() and provenance.get("weights_sha256") != sha256(weights.read_bytes()):
+                if weights.is_file() and provenance.weights_sha256 != sha256(weights.read_bytes()):
                     self.fault(weights, "weights_sha256: is not the one of the run record")
                 config_path = results.project and results.project / "config" / "models" / f"{model}.yaml"
                 if results.is_submitted(model) or config_path is None or not config_path.is_file():
                     missing += 1
                     continue
                 config = load_model_config(config_path)
-                dumped = config.model_dump(mode="json")
-                wanted = {"name": model, "config_sha256": content_hash(dumped), "pretraining": dumped["pretraining"]}
-                if not config.pretrain:
-                    wanted["weights_sha256"] = config.weights_sha256
-                field = {"model_provenance": {key: provenance.get(key) for key in wanted}}
-                self.compare(path, field, {"model_provenance": wanted}, AGGREGATED)
+                digest = provenance.weights_sha256 if config.pretrain else config.weights_sha256
+                expected = Provenance.of(model, config, config.pretraining, digest)
+                self.compare(path, {"model_provenance": provenance}, {"model_provenance": expected})
                 if results.run(model).kind != config.kind:
                     self.fault(path, f"kind: expected {config.kind}, as {config_path} says")
         if missing:

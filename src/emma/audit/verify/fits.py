@@ -10,7 +10,7 @@ from common.hashing import sha256, table_hash
 from emma.audit.verify.base import Check
 from emma.audit.verify.results import Results
 from emma.backbones.load import load_weights
-from emma.data.protocols import guard_fold
+from emma.data.protocols import fold_metadata, guard_fold
 from emma.data.release import read_assigned
 from emma.data.tables import lists_to_matrix, metadata_of
 from emma.evaluation.fitting import query_fault
@@ -33,17 +33,17 @@ class Splits(Check):
             for protocol, value in results.folds(task):
                 path = results.side_path(task, protocol, value, "train").parent
                 with self.item(path):
-                    found = results.fold(task, protocol, value)
-                    wanted = results.rebuilt(task, protocol, value)
+                    actual = results.fold(task, protocol, value)
+                    expected = results.rebuilt(task, protocol, value)
                     for side in ("train", "eval"):
-                        one, other = getattr(found, side), getattr(wanted, side)
+                        one, other = getattr(actual, side), getattr(expected, side)
                         where = path / f"{side}.parquet"
                         if table_hash(one) != table_hash(other):
                             self.fault(where, f"{_differing(one, other)} than {protocol} gives")
-                    for field in ("undefined", "eval_split", "enrolment_seed"):
-                        if getattr(found, field) != getattr(wanted, field):
-                            where = path / "eval.parquet"
-                            self.fault(where, f"{field}: {getattr(found, field)}, expected {getattr(wanted, field)}")
+                    for field in ("undefined_reason", "eval_split", "enrolment_seed"):
+                        one, other = getattr(actual, field), getattr(expected, field)
+                        if one != other:
+                            self.fault(path / "eval.parquet", f"{field}: {one}, expected {other}")
 
 
 class Guards(Check):
@@ -87,12 +87,12 @@ class EmbeddingTables(Check):
                     continue
                 with self.item(path):
                     embeddings = results.embeddings(model, task)
-                    wanted = pa.concat_arrays(
+                    expected = pa.concat_arrays(
                         chunk
                         for split in (Split.TRAIN, results.eval_split())
                         for chunk in results.index(task, split)["scene_id"].chunks
                     )
-                    if not embeddings.ids.combine_chunks().equals(wanted):
+                    if not embeddings.ids.combine_chunks().equals(expected):
                         self.fault(path, "scene_id: expected the scenes of the indexes, in their order")
                     provenance = results.run(model).run_manifest.model_provenance
                     self.compare(path, {"model_provenance": embeddings.provenance}, {"model_provenance": provenance})
@@ -113,18 +113,13 @@ class Predictions(Check):
             with self.item(path):
                 table = results.predictions(*key)
                 metadata = metadata_of(table)
-                release = results.manifest().data_release_hash
-                if metadata.get("data_release_hash") != release:
-                    self.fault(
-                        path, f"data_release_hash: expected {release}, found {metadata.get('data_release_hash')}"
-                    )
                 fold = results.rebuilt(task, protocol, value)
-                for field in ("undefined", "eval_split", "enrolment_seed"):
-                    expected = None if getattr(fold, field) is None else str(getattr(fold, field))
-                    if metadata.get(field) != expected:
-                        self.fault(path, f"{field}: expected {expected}, found {metadata.get(field)}")
-                if said := query_fault(table, fold.eval.slice(0, 0) if fold.undefined else fold.eval):
-                    self.fault(path, said)
+                expected = fold_metadata(fold, results.manifest().data_release_hash)
+                for field in ("data_release_hash", "undefined_reason", "eval_split", "enrolment_seed"):
+                    if metadata.get(field) != expected.get(field):
+                        self.fault(path, f"{field}: expected {expected.get(field)}, found {metadata.get(field)}")
+                if fault := query_fault(table, fold.eval.slice(0, 0) if fold.undefined_reason else fold.eval):
+                    self.fault(path, fault)
                 provenance = results.run(model).run_manifest.model_provenance
                 self.compare(path, {"model_provenance": results.provenance(*key)}, {"model_provenance": provenance})
                 lists_to_matrix(table["scores"], target_of(results.manifest().tasks[task]).width, path)
@@ -134,21 +129,21 @@ class Predictions(Check):
         model, task, protocol, value = key
         path = results.fold_path(*key, "metrics.json")
         record = results.metrics(*key)
-        wanted = {
+        expected = {
             "model": model,
-            "task": task.value,
+            "task": task,
             "protocol": protocol,
-            "value": value,
+            "held_out_value": value,
             "data_release_hash": results.manifest().data_release_hash,
             "seed": results.seed(),
             "harness_version": HARNESS_VERSION,
             "eval_split": results.eval_split().value.lower(),
             "model_provenance": results.run(model).run_manifest.model_provenance,
         }
-        self.compare(path, {name: record.get(name) for name in wanted}, wanted)
-        found = dict(record.get("hashes", {})).get("predictions")
-        if found != table_hash(table):
-            self.fault(path, f"hashes.predictions: {found} is not the hash of predictions.parquet beside it")
+        self.compare(path, {name: getattr(record, name) for name in expected}, expected)
+        if record.hashes.predictions != table_hash(table):
+            actual = record.hashes.predictions
+            self.fault(path, f"hashes.predictions: {actual} is not the hash of predictions.parquet beside it")
 
 
 class Readouts(Check):
@@ -167,12 +162,11 @@ class Readouts(Check):
             with self.item(path):
                 if not path.is_file():
                     raise InputError(f"{path}: no such file")
-                found = dict(results.metrics(*key).get("hashes", {})).get("readout")
-                if sha256(path.read_bytes()) != found:
-                    where = results.fold_path(*key, "metrics.json")
-                    self.fault(path, f"its SHA-256 is not hashes.readout of {where.name}, {found}")
+                expected = results.metrics(*key).hashes.readout
+                if sha256(path.read_bytes()) != expected:
+                    self.fault(path, f"its SHA-256 is not hashes.readout of metrics.json, {expected}")
                 tensors, _ = load_weights(path)
-                if results.rebuilt(task, protocol, value).undefined is not None:
+                if results.rebuilt(task, protocol, value).undefined_reason is not None:
                     continue
                 spec = results.manifest().tasks[task]
                 self._capacity(path, spec, tensors)
@@ -191,16 +185,16 @@ class Readouts(Check):
         model, task, _, _ = key
         path = results.fold_path(*key, "predictions.parquet")
         table = results.predictions(*key)
-        found = lists_to_matrix(table["scores"], target_of(spec).width, path)
-        wanted = load_readout(spec, tensors).scores(results.embeddings(model, task).of(table["scene_id"]))
-        distance = target_of(spec).distance(found, wanted)
+        actual = lists_to_matrix(table["scores"], target_of(spec).width, path)
+        expected = load_readout(spec, tensors).scores(results.embeddings(model, task).of(table["scene_id"]))
+        distance = target_of(spec).distance(actual, expected)
         if not distance <= REAPPLIED:
             self.fault(
                 path, f"scores: differ by {distance:.1e} from the readout beside them, applied to the embeddings"
             )
 
 
-def _differing(found: pa.Table, wanted: pa.Table) -> str:
-    lost = set(wanted["scene_id"].to_pylist()) - set(found["scene_id"].to_pylist())
-    foreign = set(found["scene_id"].to_pylist()) - set(wanted["scene_id"].to_pylist())
+def _differing(actual: pa.Table, expected: pa.Table) -> str:
+    lost = set(expected["scene_id"].to_pylist()) - set(actual["scene_id"].to_pylist())
+    foreign = set(actual["scene_id"].to_pylist()) - set(expected["scene_id"].to_pylist())
     return f"other content ({len(lost)} scenes missing, {len(foreign)} foreign)"

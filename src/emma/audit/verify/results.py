@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,12 +13,15 @@ import pyarrow as pa
 from common.errors import InputError
 from common.files import parse, read_json, read_yaml
 from emma.audit.submissions import Bundle
+from emma.captures.records import CaptureRecord, ConversionRecord, SimToRealReport
 from emma.data.embeddings import Embeddings
 from emma.data.protocols import Fold, OODProtocol, board_protocols, read_fold, task_protocols
+from emma.data.provenance import Provenance, provenance_of
 from emma.data.release import DataReleaseManifest, load_manifest
 from emma.data.scenes import read_index
 from emma.data.tables import metadata_of, read_table, unique_ids
 from emma.evaluation.fitting import PREDICTION_SCHEMA
+from emma.evaluation.records import FoldRecord
 from emma.results.records import RunRecord
 from emma.tasks import Split, TaskID
 
@@ -236,7 +238,8 @@ class Results:
     @_remembered
     def fold(self, task: TaskID, protocol: str, value: str) -> Fold:
         """A fold as written."""
-        return read_fold(*(self.side_path(task, protocol, value, side) for side in ("train", "eval")), protocol, value)
+        sides = (self.side_path(task, protocol, value, side) for side in ("train", "eval"))
+        return read_fold(*sides, protocol, value, self.manifest().data_release_hash)
 
     @_remembered
     def rebuilt(self, task: TaskID, protocol: str, value: str) -> Fold:
@@ -256,26 +259,38 @@ class Results:
         unique_ids(path, table["scene_id"])
         return table
 
-    def undefined(self, model: str, task: TaskID, protocol: str, value: str) -> str | None:
+    def undefined_reason(self, model: str, task: TaskID, protocol: str, value: str) -> str | None:
         """Why a fold's predictions say that it is undefined, or None."""
-        return metadata_of(self.predictions(model, task, protocol, value)).get("undefined")
+        return metadata_of(self.predictions(model, task, protocol, value)).get("undefined_reason")
 
-    def provenance(self, model: str, task: TaskID, protocol: str, value: str) -> dict[str, Any]:
+    def provenance(self, model: str, task: TaskID, protocol: str, value: str) -> Provenance:
         """What a fold's predictions say made them; InputError where they do not say."""
         metadata = metadata_of(self.predictions(model, task, protocol, value))
-        try:
-            return json.loads(metadata["model_provenance"])
-        except (KeyError, ValueError):
-            path = self.fold_path(model, task, protocol, value, "predictions.parquet")
-            raise InputError(f"{path}: model_provenance: expected it in the schema metadata") from None
+        return provenance_of(metadata, self.fold_path(model, task, protocol, value, "predictions.parquet"))
 
-    def metrics(self, model: str, task: TaskID, protocol: str, value: str) -> dict[str, Any]:
-        """A fold's metrics as written; InputError where they are no mapping."""
-        record = self.document("folds", model, task.value, protocol, value, "metrics.json")
-        if not isinstance(record, dict):
-            path = self.fold_path(model, task, protocol, value, "metrics.json")
-            raise InputError(f"{path}: expected a mapping")
-        return record
+    @_remembered
+    def metrics(self, model: str, task: TaskID, protocol: str, value: str) -> FoldRecord:
+        """A fold's metrics as written."""
+        path = self.fold_path(model, task, protocol, value, "metrics.json")
+        return parse(FoldRecord, read_json(path), path)
+
+    @_remembered
+    def conversion(self, name: str) -> ConversionRecord:
+        """The conversion record of a capture set."""
+        path = self.path("captures", name, "record.json")
+        return parse(ConversionRecord, read_json(path), path)
+
+    @_remembered
+    def capture(self, name: str, model: str) -> CaptureRecord:
+        """A model's scores on a capture set."""
+        path = self.path("captures", name, model, "metrics.json")
+        return parse(CaptureRecord, read_json(path), path)
+
+    @_remembered
+    def sim_to_real(self) -> SimToRealReport | None:
+        """The sim-to-real report; None where none was built."""
+        path = self.path("reports", "sim_to_real.json")
+        return parse(SimToRealReport, read_json(path), path) if path.exists() else None
 
     def embeddings(self, model: str, task: TaskID) -> Embeddings:
         """A model's embeddings of a task; only the last ones are kept."""

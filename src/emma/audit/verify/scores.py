@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from common.errors import InputError
 from common.files import parse
@@ -15,11 +14,11 @@ from common.hashing import table_hash
 from emma.audit.verify.base import AGGREGATED, RESCORED, Check
 from emma.audit.verify.results import Results
 from emma.data.protocols import InDistribution
-from emma.evaluation.scoring import primary_replicates, read_replicates, score_task
+from emma.evaluation.records import Replicates
+from emma.evaluation.scoring import ReplicateSource, primary_replicates, read_replicates, score_task
 from emma.results.leaderboard import board_csv, build_board, check_provenance
-from emma.results.manifest import bundle_hash
-from emma.results.records import Board, RunRecord
-from emma.results.runs import run_record, stress_report
+from emma.results.records import AggregationReport, Board, Kind, RunRecord
+from emma.results.runs import run_record, stress_report, task_record
 from emma.tasks import TaskID
 from emma.version import HARNESS_VERSION
 
@@ -39,33 +38,42 @@ class Scores(Check):
     def _task(self, results: Results, model: str, task: TaskID) -> None:
         manifest = results.manifest()
         keys = [key for key in results.model_folds() if key[:2] == (model, task)]
-        folds: dict[str, dict[str, tuple]] = {}
+        folds: dict[str, dict[str, tuple[pa.Table, str | None]]] = {}
         for key in keys:
-            folds.setdefault(key[2], {})[key[3]] = (results.predictions(*key), results.undefined(*key))
+            folds.setdefault(key[2], {})[key[3]] = (results.predictions(*key), results.undefined_reason(*key))
         scored, replicates = score_task(manifest.tasks[task], task.value, folds, manifest.bootstrap, results.seed())
         for key in keys:
-            found = results.metrics(*key).get("metrics")
             path = results.fold_path(*key, "metrics.json")
-            self.compare(path, {"metrics": found}, {"metrics": scored[key[2]][key[3]]["metrics"]}, RESCORED)
+            with self.item(path):
+                self.checked -= 1
+                actual = results.metrics(*key).metrics
+                self.compare(path, {"metrics": actual}, {"metrics": scored[key[2]][key[3]]}, RESCORED)
         board = set(results.board_protocols(task))
+        seed, split = results.seed(), results.eval_split().value.lower()
+        enrolment_seed = results.rebuilt(task, *keys[0][2:]).enrolment_seed
+        source = ReplicateSource(model, task.value, manifest.data_release_hash, seed, split, enrolment_seed)
         for kind in ("score", "stress"):
             own = {key: draws for key, draws in replicates.items() if (key[0] in board) == (kind == "score")}
             if own or kind == "score":
                 path = results.path("folds", model, task.value, f"{kind}_replicates.parquet")
-                made = {"model": model, "task": task.value, "data_release_hash": manifest.data_release_hash}
-                made |= {"seed": results.seed(), "eval_split": results.eval_split().value.lower()}
-                self._replicates(path, own, made | {"harness_version": HARNESS_VERSION})
+                self._replicates(path, own, source)
 
-    def _replicates(self, path: Path, wanted: dict[tuple[str, str, str], np.ndarray], made: dict[str, Any]) -> None:
-        rows = read_replicates(path, made)
-        found = {(row["protocol"], row["value"], row["metric"]): np.array(row["replicates"], float) for row in rows}
-        if len(found) != len(rows) or set(found) != set(wanted):
-            self.fault(path, "expected one row a fold and metric that is defined")
+    def _replicates(self, path: Path, expected: Replicates, source: ReplicateSource) -> None:
+        actual = read_replicates(path, source)
+        if set(actual) != set(expected):
+            self.fault(path, "expected one row per fold and metric that is defined")
             return
-        for key, draws in wanted.items():
-            same = found[key].shape == draws.shape
-            if not same or not np.allclose(found[key], draws, rtol=RESCORED, atol=RESCORED * 1e-3, equal_nan=True):
+        for key, draws in expected.items():
+            same = actual[key].shape == draws.shape
+            if not same or not np.allclose(actual[key], draws, rtol=RESCORED, atol=RESCORED * 1e-3, equal_nan=True):
                 self.fault(path, f"{' '.join(key)}: replicates differ from those of the predictions")
+
+
+class _Model(NamedTuple):
+    """What a run record says of a model by itself."""
+
+    name: str
+    kind: Kind
 
 
 class Runs(Check):
@@ -78,32 +86,31 @@ class Runs(Check):
         for model in results.models():
             path = results.path("runs", f"{model}.json")
             with self.item(path):
-                found = results.run(model)
-                self.compare(path, found.model_dump(mode="json"), self._again(results, found), AGGREGATED)
+                actual = results.run(model)
+                self.compare(path, actual, self._again(results, actual), AGGREGATED)
 
     @staticmethod
-    def _again(results: Results, found: RunRecord) -> dict[str, Any]:
-        manifest, model = results.manifest(), found.model
-        scored, hashes = {}, {}
-        for task in results.tasks_of(model):
-            places = {name: protocol.eval_values() for name, protocol in results.board_protocols(task).items()}
-            scored[task] = {
-                name: {value: results.metrics(model, task, name, value) for value in values}
-                for name, values in places.items()
+    def _again(results: Results, actual: RunRecord) -> RunRecord:
+        manifest, model = results.manifest(), actual.model
+        tasks, hashes = results.tasks_of(model), {}
+        # In-distribution folds are of every task and model.
+        provenance = results.provenance(model, tasks[0], InDistribution.name, "all")
+        records = {}
+        for task in tasks:
+            protocols = list(results.board_protocols(task).values())
+            keys = {protocol.name: protocol.eval_values() for protocol in protocols}
+            scores = {
+                name: {value: results.metrics(model, task, name, value).metrics for value in values}
+                for name, values in keys.items()
             }
             hashes[task] = {
                 name: {value: table_hash(results.predictions(model, task, name, value)) for value in values}
-                for name, values in places.items()
+                for name, values in keys.items()
             }
-        task, protocol = results.tasks_of(model)[0], InDistribution.name
-        provenance = results.provenance(model, task, protocol, "all")
-        named = SimpleNamespace(name=model, kind=found.kind)
-        record = run_record(
-            manifest, named, provenance, scored, hashes, seed=results.seed(), eval_split=results.eval_split()
-        )
-        again = record.model_dump(mode="json")
-        bundles = {task.value: bundle_hash(values) for task, values in hashes.items()}
-        return again | {"run_manifest": {**again["run_manifest"], "prediction_bundle_hashes": bundles}}
+            records[task] = task_record(manifest.tasks[task], protocols, scores, provenance.pretraining)
+        named = _Model(model, actual.kind)
+        facts = {"seed": results.seed(), "eval_split": results.eval_split()}
+        return run_record(manifest, named, provenance, records, hashes, **facts)
 
 
 class Provenance(Check):
@@ -151,25 +158,24 @@ class BoardFiles(Check):
         path = results.path("leaderboard.json")
         with self.item(path):
             board, aggregation = self._again(results)
-            self.compare(path, results.document("leaderboard.json"), board.model_dump(mode="json"), AGGREGATED)
+            self.compare(path, results.document("leaderboard.json"), board, AGGREGATED)
             where = results.path("reports", "aggregation.json")
             with self.item(where):
-                self.compare(where, results.document("reports", "aggregation.json"), _plain(aggregation), AGGREGATED)
+                self.compare(where, results.document("reports", "aggregation.json"), aggregation, AGGREGATED)
         schema = results.path("leaderboard.schema.json")
         with self.item(schema):
             self.compare(schema, results.document("leaderboard.schema.json"), Board.model_json_schema())
         csv = results.path("leaderboard.csv")
         with self.item(csv):
-            found, wanted = csv.read_text(encoding="utf-8").splitlines(), board_csv(_board(results)).splitlines()
-            if found != wanted:
-                pairs = enumerate(zip(found, wanted, strict=False), 1)
-                line = next(
-                    (number for number, (one, other) in pairs if one != other), min(len(found), len(wanted)) + 1
-                )
+            actual, expected = csv.read_text(encoding="utf-8").splitlines(), board_csv(_board(results)).splitlines()
+            if actual != expected:
+                pairs = enumerate(zip(actual, expected, strict=False), 1)
+                shortest = min(len(actual), len(expected))
+                line = next((number for number, (one, other) in pairs if one != other), shortest + 1)
                 self.fault(csv, f"line {line}: differs from leaderboard.json")
 
     @staticmethod
-    def _again(results: Results) -> tuple[Board, dict[str, Any]]:
+    def _again(results: Results) -> tuple[Board, AggregationReport]:
         runs = {str(path): results.run(model) for model, path in results.run_files().items()}
         paths = [
             results.path("folds", model, task.value, "score_replicates.parquet")
@@ -199,14 +205,9 @@ class Stress(Check):
                 for key in results.model_folds()
                 if key[2] not in results.board_protocols(key[1])
             ]
-            wanted = stress_report(results.manifest(), paths)
-            self.compare(path, results.document("reports", "stress.json"), _plain(wanted), AGGREGATED)
+            expected = stress_report(results.manifest(), paths)
+            self.compare(path, results.document("reports", "stress.json"), expected, AGGREGATED)
 
 
 def _board(results: Results) -> Board:
     return parse(Board, results.document("leaderboard.json"), results.path("leaderboard.json"))
-
-
-def _plain(value: Any) -> Any:
-    """A document as it is after it was written and read."""
-    return json.loads(json.dumps(value))

@@ -1,0 +1,145 @@
+"""A submitted folder: its manifest and its files of predictions, read within bounds.
+
+A bundle is a folder with ``submission.yaml`` and ``predictions/TASK/PROTOCOL/VALUE.parquet``, one for each fold of the
+board.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pyarrow as pa
+from pydantic import Field
+
+from common.errors import InputError
+from common.files import parse, read_yaml
+from emma.data.protocols import Fold
+from emma.data.provenance import DeclaredReadout, Pretraining
+from emma.data.release import DataReleaseManifest
+from emma.data.tables import read_untrusted
+from emma.evaluation.fitting import PREDICTION_SCHEMA
+from emma.tasks import Split, Strict, TaskID
+
+MANIFEST_NAME = "submission.yaml"
+#: Largest manifest and largest file of predictions, bytes.
+LARGEST_MANIFEST, LARGEST_FILE = 2**20, 2**26
+
+#: What a file of predictions must hold. ``session`` and ``target`` may stand beside it, and are never read.
+SUBMITTED_SCHEMA = pa.schema([PREDICTION_SCHEMA.field("scene_id"), PREDICTION_SCHEMA.field("scores")])
+
+#: Place of a fold: task, protocol, held-out value.
+FoldKey = tuple[TaskID, str, str]
+
+
+class SubmissionManifest(Strict):
+    """The content of ``submission.yaml``."""
+
+    model: Annotated[
+        str,
+        Field(
+            pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+            max_length=64,
+            description="name on the board, which no other model has",
+        ),
+    ]
+    pretraining: Annotated[
+        Pretraining | Literal["unknown"], Field(description="what pretraining saw, `{}` for nothing, or `unknown`")
+    ]
+    data_release_hash: Annotated[
+        str, Field(pattern=r"^[0-9a-f]{64}$", description="the release that the predictions are for")
+    ]
+    harness_version: Annotated[str, Field(description="version of this project that the folds come from")]
+    eval_split: Annotated[Literal["DEV", "HOLDOUT"], Field(description="`DEV` or `HOLDOUT`")] = "DEV"
+    seed: Annotated[int, Field(ge=0, description="the run's seed, which drew the enrolment sessions")]
+    readouts: Annotated[
+        dict[TaskID, DeclaredReadout], Field(min_length=1, description="per task, the head that made the predictions")
+    ]
+
+    @property
+    def name(self) -> str:
+        """The model's name on the board."""
+        return self.model
+
+    @property
+    def kind(self) -> Literal["submitted"]:
+        """The kind of its row on the board."""
+        return "submitted"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a bundle is held against.
+
+    Attributes:
+        manifest: the data release.
+        folds: the board's folds by (task, protocol, held-out value), built from the frozen indexes.
+        seed: the run's seed, which drew the enrolment sessions of the folds.
+        eval_split: DEV or HOLDOUT.
+        taken: names that stand on the board already.
+    """
+
+    manifest: DataReleaseManifest
+    folds: Mapping[FoldKey, Fold]
+    seed: int
+    eval_split: Split
+    taken: frozenset[str] = frozenset()
+
+    def of(self, bundle: Bundle) -> Iterator[FoldKey]:
+        """The folds of the tasks that a bundle declares."""
+        return (key for key in self.folds if key[0] in bundle.manifest.readouts)
+
+
+class Bundle:
+    """A submitted folder, read once.
+
+    Args:
+        root: the folder.
+
+    Raises:
+        InputError: no such folder, or its manifest is missing, too large or wrong: without it nothing can be checked.
+    """
+
+    def __init__(self, root: str | Path) -> None:
+        self.root = Path(root)
+        if not self.root.is_dir():
+            raise InputError(f"{root}: expected a folder with {MANIFEST_NAME}")
+        path = self.root / MANIFEST_NAME
+        if path.is_symlink():
+            raise InputError(f"{path}: a link, expected a file of the bundle's own")
+        if path.is_file() and path.stat().st_size > LARGEST_MANIFEST:
+            raise InputError(f"{path}: {path.stat().st_size} bytes, expected at most {LARGEST_MANIFEST}")
+        self.manifest = parse(SubmissionManifest, read_yaml(path), path)
+        self._tables: dict[Path, pa.Table | InputError] = {}
+
+    def path(self, task: TaskID, protocol: str, value: str) -> Path:
+        """Where the predictions of a fold are."""
+        return self.root / "predictions" / task.value / protocol / f"{value}.parquet"
+
+    def table(self, task: TaskID, protocol: str, value: str) -> pa.Table | None:
+        """A fold's predictions with the columns of SUBMITTED_SCHEMA; None where they cannot be read."""
+        path = self.path(task, protocol, value)
+        found = self._tables.get(path)
+        if found is None:
+            found = self._tables[path] = self._read(path)
+        return None if isinstance(found, InputError) else found
+
+    def problem(self, task: TaskID, protocol: str, value: str) -> str | None:
+        """Why a fold's predictions cannot be read, or None."""
+        self.table(task, protocol, value)
+        found = self._tables[self.path(task, protocol, value)]
+        return str(found) if isinstance(found, InputError) else None
+
+    def _read(self, path: Path) -> pa.Table | InputError:
+        if not path.resolve().is_relative_to(self.root.resolve()):
+            return InputError(f"{path}: leads out of the bundle")
+        if not path.is_file():
+            return InputError(f"{path}: no such file")
+        if path.stat().st_size > LARGEST_FILE:
+            return InputError(f"{path}: {path.stat().st_size} bytes, expected at most {LARGEST_FILE}")
+        try:
+            return read_untrusted(path, SUBMITTED_SCHEMA, ignored=PREDICTION_SCHEMA)
+        except InputError as error:
+            return error

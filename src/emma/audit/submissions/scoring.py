@@ -1,0 +1,115 @@
+"""Scoring a bundle that the checks found nothing wrong with, as the workflow scores its own models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from common.files import write_json
+from common.hashing import table_hash
+from emma.audit.submissions.bundle import Bundle, Expected, FoldKey
+from emma.data.protocols import Fold, board_protocols, fold_metadata
+from emma.data.provenance import Provenance
+from emma.data.tables import lists_to_matrix, matrix_to_lists, write_table
+from emma.evaluation.fitting import PREDICTION_SCHEMA, PredictedFold
+from emma.evaluation.records import FoldHashes, FoldRecord, Replicates
+from emma.evaluation.scoring import ReplicateSource, fold_record, score_task, write_replicates
+from emma.results.records import RunRecord
+from emma.results.runs import run_record, task_record
+from emma.tasks import Split, TaskID
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A scored submission.
+
+    Attributes:
+        record: its run record.
+        provenance: what its manifest says of the model.
+        predictions: by fold, its scores joined to frozen targets; without rows where the fold is undefined.
+        metrics: the metrics of each fold.
+        replicates: bootstrap replicates by task.
+        sources: what drew them, by task.
+    """
+
+    record: RunRecord
+    provenance: Provenance
+    predictions: Mapping[FoldKey, pa.Table]
+    metrics: Mapping[FoldKey, FoldRecord]
+    replicates: Mapping[TaskID, Replicates]
+    sources: Mapping[TaskID, ReplicateSource]
+
+
+def score(bundle: Bundle, expected: Expected) -> Scored:
+    """Score a bundle that ``validate`` found nothing wrong with."""
+    release, declared, seed = expected.manifest, bundle.manifest, bundle.manifest.seed
+    provenance = Provenance.of(declared.model, declared, declared.pretraining, readouts=declared.readouts)
+    predictions = {key: joined(bundle.table(*key), expected.folds[key]) for key in expected.of(bundle)}
+    records, hashes, replicates, sources = {}, {}, {}, {}
+    metrics: dict[FoldKey, FoldRecord] = {}
+    for task in (task for task in release.tasks if task in declared.readouts):
+        spec, protocols = release.tasks[task], list(board_protocols(release.tasks[task]).values())
+        keys = [(task, protocol.name, value) for protocol in protocols for value in protocol.eval_values()]
+        folds: dict[str, dict[str, tuple[pa.Table, str | None]]] = {}
+        hashes[task] = {protocol.name: {} for protocol in protocols}
+        for key in keys:
+            folds.setdefault(key[1], {})[key[2]] = (predictions[key], expected.folds[key].undefined_reason)
+            hashes[task][key[1]][key[2]] = table_hash(predictions[key])
+        scores, replicates[task] = score_task(spec, task.value, folds, release.bootstrap, seed)
+        records[task] = task_record(spec, protocols, scores, declared.pretraining)
+        for key in keys:
+            fold = PredictedFold(
+                *folds[key[1]][key[2]],
+                "holdout" if expected.eval_split is Split.HOLDOUT else "dev",
+                expected.folds[key].enrolment_seed,
+                FoldHashes(predictions=hashes[task][key[1]][key[2]], readout=None),
+                provenance,
+            )
+            metrics[key] = fold_record(declared.model, task, key[1:], scores, fold, release, seed)
+        sources[task] = ReplicateSource(
+            declared.model,
+            task.value,
+            release.data_release_hash,
+            seed,
+            metrics[keys[0]].eval_split,
+            expected.folds[keys[0]].enrolment_seed,
+        )
+    record = run_record(release, declared, provenance, records, hashes, seed=seed, eval_split=expected.eval_split)
+    return Scored(record, provenance, predictions, metrics, replicates, sources)
+
+
+def write_scored(scored: Scored, expected: Expected, out: Path) -> None:
+    """Write a scored submission as the workflow writes a model of its own, the run record last.
+
+    Args:
+        scored: the submission.
+        expected: what it was held against.
+        out: folder of ``folds/`` and ``runs/``.
+    """
+    folder, release = out / "folds" / scored.record.model, expected.manifest.data_release_hash
+    for key, table in scored.predictions.items():
+        task, protocol, held_out_value = key
+        place = folder / task.value / protocol / held_out_value
+        metadata = scored.provenance.metadata | fold_metadata(expected.folds[key], release)
+        write_table(place / "predictions.parquet", table, metadata)
+        write_json(place / "metrics.json", scored.metrics[key].model_dump(mode="json"))
+    for task, replicates in scored.replicates.items():
+        write_replicates(folder / task.value / "score_replicates.parquet", replicates, scored.sources[task])
+    write_json(out / "runs" / f"{scored.record.model}.json", scored.record.model_dump(mode="json"))
+
+
+def joined(submitted: pa.Table, fold: Fold) -> pa.Table:
+    """The fold's queries with frozen session and target and the submitted scores, by scene id."""
+    if fold.undefined_reason is not None:
+        return PREDICTION_SCHEMA.empty_table()
+    queries = fold.queries
+    rows = pc.index_in(queries["scene_id"], value_set=submitted["scene_id"].combine_chunks())
+    scores = submitted["scores"].take(rows)
+    width = len(scores[0]) if queries.num_rows else 0
+    columns = [queries[name] for name in ("scene_id", "session", "target")]
+    lists = matrix_to_lists(lists_to_matrix(scores, width, "scores"))
+    return pa.table([*columns, lists], schema=PREDICTION_SCHEMA)

@@ -1,0 +1,90 @@
+"""What a model is and what its pretraining saw: one record, which embeddings, predictions, runs and board carry."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field
+
+from common.errors import InputError
+from common.files import parse
+from common.hashing import content_hash
+from emma.tasks import Strict, TaskID
+
+#: A SHA-256 in hexadecimal digits.
+Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+#: The key of the schema metadata of Parquet tables that holds a Provenance.
+METADATA_KEY = "model_provenance"
+
+
+class Pretraining(Strict):
+    """What a model's pretraining saw, by axis; the board marks every held-out value that is listed here."""
+
+    environments: Annotated[tuple[str, ...], Field(description="environments that pretraining saw")] = ()
+    devices: Annotated[tuple[str, ...], Field(description="device units that pretraining saw")] = ()
+    frequency_bands: Annotated[tuple[str, ...], Field(description="frequency bands that pretraining saw")] = ()
+    snr_regimes: Annotated[tuple[str, ...], Field(description="SNR regimes that pretraining saw")] = ()
+    release_splits: Annotated[tuple[str, ...], Field(description="splits of the release that pretraining saw")] = ()
+
+
+class DeclaredReadout(Strict):
+    """The head that made a task's predictions, as the author of a submission declares it."""
+
+    kind: Annotated[str, Field(description="kind of the head")]
+    embedding_dim: Annotated[int, Field(ge=0, description="width of the embedding that it was fit on")]
+    parameters: Annotated[int, Field(ge=0, description="number of parameters")]
+
+
+class Provenance(Strict):
+    """What made a model's predictions.
+
+    Attributes:
+        name: the model's name.
+        config_sha256: content hash of its config, or of a submission's manifest.
+        weights_sha256: SHA-256 of its weights; None where it has none, or where they were not submitted.
+        pretraining: what its pretraining saw, or "unknown".
+        readouts: the declared heads of a submission, by task; None, and left out of JSON, for every other model.
+    """
+
+    name: Annotated[str, Field(min_length=1)]
+    config_sha256: Hash
+    weights_sha256: Hash | None
+    pretraining: Pretraining | Literal["unknown"]
+    readouts: dict[TaskID, DeclaredReadout] | None = Field(default=None, exclude_if=lambda readouts: readouts is None)
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        config: BaseModel,
+        pretraining: Pretraining | Literal["unknown"],
+        weights_sha256: str | None = None,
+        readouts: dict[TaskID, DeclaredReadout] | None = None,
+    ) -> Provenance:
+        """The provenance of the model that ``config`` declares; see the attributes."""
+        digest = content_hash(config.model_dump(mode="json"))
+        return cls(
+            name=name,
+            config_sha256=digest,
+            weights_sha256=weights_sha256,
+            pretraining=pretraining,
+            readouts=readouts,
+        )
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The record as schema metadata of a Parquet table."""
+        return {METADATA_KEY: json.dumps(self.model_dump(mode="json"), sort_keys=True)}
+
+
+def provenance_of(metadata: Mapping[str, str], path: str | Path) -> Provenance:
+    """The provenance in the schema metadata of the table at ``path``; InputError where there is none."""
+    try:
+        content = json.loads(metadata[METADATA_KEY])
+    except (KeyError, ValueError, RecursionError):
+        raise InputError(f"{path}: {METADATA_KEY}: expected the model's provenance in the schema metadata") from None
+    return parse(Provenance, content, f"{path}: {METADATA_KEY}")
