@@ -10,38 +10,32 @@ configfile: "config/config.yaml"
 report: "workflow/report/workflow.rst"
 
 
-include: "workflow/rules/common.smk"
-include: "workflow/rules/scenes.smk"
-include: "workflow/rules/splits.smk"
-include: "workflow/rules/embeddings.smk"
-include: "workflow/rules/readouts.smk"
-include: "workflow/rules/metrics.smk"
-include: "workflow/rules/submissions.smk"
-include: "workflow/rules/real.smk"
-include: "workflow/rules/reports.smk"
-include: "workflow/rules/release.smk"
-include: "workflow/rules/floor.smk"
-
-
-# Jobs on this machine, with this interpreter, fork from one warm process; --no-hooks does without.
-onstart:
-    if workflow.local_exec and not deployed:
-        start_worker(HOME / "scripts")
+include: "workflow/rules/common.smk"  # the plan of the run, and what every rule uses
+include: "workflow/rules/scenes.smk"  # rays, scenes, release manifest
+include: "workflow/rules/splits.smk"  # folds of each task
+include: "workflow/rules/embeddings.smk"  # trained weights, embeddings
+include: "workflow/rules/readouts.smk"  # a readout and predictions per fold
+include: "workflow/rules/metrics.smk"  # scores of every fold
+include: "workflow/rules/submissions.smk"  # predictions that others made
+include: "workflow/rules/real.smk"  # captured scenes, sim-to-real gap
+include: "workflow/rules/reports.smk"  # run records, leaderboard, page, stress report
+include: "workflow/rules/release.smk"  # the release archive
+include: "workflow/rules/floor.smk"  # floor events
 
 
 rule leaderboard:
     default_target: True
     input:
-        f"{RESULTS}/leaderboard.json",
-        f"{RESULTS}/leaderboard.html",
+        LAYOUT.board,
+        LAYOUT.board_as("html"),
     localrule: True
 
 
 rule all:
     input:
-        f"{RESULTS}/leaderboard.json",
-        f"{RESULTS}/leaderboard.html",
-        f"{RESULTS}/reports/stress.json",
+        LAYOUT.board,
+        LAYOUT.board_as("html"),
+        LAYOUT.report("stress"),
         rules.folds.input,
         FLOOR_TARGETS,
     localrule: True

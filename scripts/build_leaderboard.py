@@ -8,6 +8,7 @@ from emma.captures.report import read_gaps
 from emma.data.release import load_manifest
 from emma.data.tables import without_pandas
 from emma.evaluation.scoring import primary_replicates
+from emma.results.layout import Layout
 from emma.results.leaderboard import board_csv, build_board, check_provenance
 from emma.results.records import Board, RunRecord
 
@@ -32,7 +33,8 @@ def main() -> None:
     runs = {str(path): parse(RunRecord, read_json(path), path) for path in arguments.runs}
     check_provenance(manifest, runs)
     first = next(iter(runs.values()))
-    replicates = primary_replicates(manifest, arguments.replicates, first.run_manifest.seed, first.eval_split)
+    files = [(*Layout.model_task_of(path), path) for path in arguments.replicates]
+    replicates = primary_replicates(manifest, files, first.run_manifest.seed, first.eval_split)
     gaps = read_gaps(arguments.sim_to_real, manifest, runs) if arguments.sim_to_real else None
     board, aggregation = build_board(manifest, runs, replicates, gaps)
     write_json(arguments.aggregation, aggregation.model_dump(mode="json"))

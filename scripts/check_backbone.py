@@ -13,14 +13,13 @@ from common.errors import InputError, OneLineParser, run_script
 from emma.audit.checkup import Finding, Sample, Subject, examine, spread_sample
 from emma.backbones.load import ModelConfig, load_backbone, load_model_config
 from emma.data.release import (
-    DEFAULT_RELEASE,
     DataReleaseManifest,
     ReleaseConfig,
     load_manifest,
     load_release_config,
-    results_folder,
 )
 from emma.data.tables import without_pandas
+from emma.results.layout import DEFAULT_RELEASE, Layout, results_folder
 from emma.tasks import TaskID
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,11 +37,11 @@ def main() -> None:
     is_path = arguments.model.endswith(".yaml")
     path = Path(arguments.model) if is_path else arguments.root / f"config/models/{arguments.model}.yaml"
     config = load_model_config(path)
-    results = arguments.results or ROOT / "results"
-    release, source = _release(results, asked=arguments.results is not None)
-    trained = results / f"weights/{config.name}.safetensors"
+    layout = Layout(arguments.results or ROOT / "results")
+    release, source = _release(layout, asked=arguments.results is not None)
+    trained = layout.weights(config.name)
     if config.pretrain is not None and not trained.is_file():
-        target = f"{results_folder(release.release)}/weights/{trained.name} --config release={release.release}"
+        target = f"{Layout(results_folder(release.release)).weights(config.name)} --config release={release.release}"
         raise InputError(f"{trained}: no such file; in the project's folder, make it by: snakemake --cores 1 {target}")
     tasks = [task for task in release.tasks if task in config.tasks]
     if not tasks:
@@ -52,10 +51,10 @@ def main() -> None:
         subject = Subject(
             config,
             release.tasks,
-            _samples(release, source, results, tasks),
+            _samples(release, source, layout, tasks),
             lambda: load_backbone(config, arguments.root, trained if config.pretrain else None),
             weights=arguments.root / weights if weights else trained if config.pretrain else None,
-            private=results,
+            private=layout.root,
         )
         _tell_scenes(config, subject.samples)
         findings = examine(subject, _tell)
@@ -64,9 +63,9 @@ def main() -> None:
     raise SystemExit(1 if faults else 0)
 
 
-def _release(results: Path, *, asked: bool) -> tuple[ReleaseConfig | DataReleaseManifest, Path]:
+def _release(layout: Layout, *, asked: bool) -> tuple[ReleaseConfig | DataReleaseManifest, Path]:
     """The release of finished results; without any, and unless they were asked for, the default release's config."""
-    manifest = results / "release/manifest.json"
+    manifest = layout.manifest
     if asked or manifest.is_file():
         return load_manifest(manifest), manifest
     path = ROOT / f"config/releases/{DEFAULT_RELEASE}.yaml"
@@ -74,10 +73,10 @@ def _release(results: Path, *, asked: bool) -> tuple[ReleaseConfig | DataRelease
 
 
 def _samples(
-    release: ReleaseConfig | DataReleaseManifest, source: Path, results: Path, tasks: list[TaskID]
+    release: ReleaseConfig | DataReleaseManifest, source: Path, layout: Layout, tasks: list[TaskID]
 ) -> dict[TaskID, Sample]:
     """Scenes of each task: frozen ones where they are, else made here."""
-    paths = {task: results / f"scenes/{task.value}/DEV.parquet" for task in tasks}
+    paths = {task: layout.scenes(task, "DEV") for task in tasks}
     return {
         task: spread_sample(path) if path.is_file() else Sample(*example_scenes(release, source, task))
         for task, path in paths.items()

@@ -8,6 +8,7 @@ from common.errors import InputError, OneLineParser, run_script
 from emma.backbones.embed import UnsuitedError, write_embeddings, write_unsuited
 from emma.backbones.load import load_backbone, load_model_config
 from emma.data.tables import without_pandas
+from emma.results.layout import Layout
 
 
 def main() -> None:
@@ -25,7 +26,7 @@ def main() -> None:
     backbone, provenance = load_backbone(config, trained=arguments.weights)
     with threadpool_limits(1):
         for out in arguments.out:
-            scenes = [path for path in arguments.scenes if out.parents[1] in path.parents]
+            scenes = [path for path in arguments.scenes if Layout.capture_set_of(path) == Layout.capture_set_of(out)]
             if not scenes:
                 raise InputError(f"{out}: no scene file of its set among --scenes")
             try:

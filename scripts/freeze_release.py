@@ -7,6 +7,7 @@ from common.errors import InputError, OneLineParser, run_script
 from common.files import write_json
 from emma.data.release import freeze, load_release_config, manifest_record
 from emma.data.tables import without_pandas
+from emma.results.layout import Layout
 from emma.tasks import Split, TaskID
 
 
@@ -22,7 +23,8 @@ def main() -> None:
     paths: dict[TaskID, dict[Split, Path]] = {}
     for path in arguments.indexes:
         try:
-            task, split = TaskID(path.parent.name), Split(path.name.partition(".")[0])
+            names = Layout.split_of(path)
+            task, split = TaskID(names[0]), Split(names[1])
         except ValueError as error:
             raise InputError(f"{path}: {error}, expected a path TASK/SPLIT.index.parquet") from None
         paths.setdefault(task, {})[split] = path

@@ -46,7 +46,7 @@ def rays_of(recipe: Recipe, split: str, seed: int | str, source: Path) -> pa.Tab
 def sampled_chunks(results: Results, count: int = 2) -> Iterator[Chunk]:
     """``count`` chunks of every task's DEV split, first and last among them, made again from the recipe."""
     manifest = results.manifest()
-    source = results.path("release", "manifest.json")
+    source = results.layout.manifest
     recipe = parse(Recipe, manifest.rfgen, f"{source}: rfgen")
     rays = rays_of(recipe, Split.DEV, manifest.seed, source)
     for task in manifest.tasks:

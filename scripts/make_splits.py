@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from common.errors import InputError, OneLineParser, natural, run_script
-from emma.data.protocols import place_of, protocol_named, write_side
+from emma.data.protocols import protocol_named, write_side
 from emma.data.release import load_manifest, read_assigned
 from emma.data.tables import without_pandas
+from emma.results.layout import Layout
 from emma.tasks import Split, TaskID
 
 
@@ -27,14 +28,14 @@ def main() -> None:
     evaluation = read_assigned(manifest, task, arguments.eval_split, arguments.eval_index)
     folds = {}
     for path in arguments.out:
-        name, value = place = place_of(path)
+        name, value = place = Layout.protocol_of(path)
         if path.name not in ("train.parquet", "eval.parquet"):
             raise InputError(f"{path}: expected train.parquet or eval.parquet")
         if place not in folds:
             protocol = protocol_named(name, spec, manifest.stress_regimes.get(task, ()))
             folds[place] = protocol.fold(value, train, evaluation, arguments.seed)
     for path in arguments.out:
-        write_side(path, folds[place_of(path)], path.stem, manifest.data_release_hash)
+        write_side(path, folds[Layout.protocol_of(path)], path.stem, manifest.data_release_hash)
 
 
 if __name__ == "__main__":

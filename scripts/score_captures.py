@@ -12,6 +12,7 @@ from emma.captures.settings import CaptureSet
 from emma.data.embeddings import Embeddings
 from emma.data.release import DataReleaseManifest, load_manifest
 from emma.data.tables import without_pandas, write_table
+from emma.results.layout import Layout
 from emma.tasks import Split
 
 
@@ -30,33 +31,32 @@ def main() -> None:
     for path in arguments.captures:
         declared = parse(CaptureSet, read_yaml(path), path)
         with threadpool_limits(1):
-            score(manifest, declared, arguments.results, arguments.model, arguments.eval_split, arguments.seed)
+            score(manifest, declared, Layout(arguments.results), arguments.model, arguments.eval_split, arguments.seed)
 
 
 def score(
-    manifest: DataReleaseManifest, declared: CaptureSet, results: Path, model: str, eval_split: Split, seed: int
+    manifest: DataReleaseManifest, declared: CaptureSet, layout: Layout, model: str, eval_split: Split, seed: int
 ) -> None:
     """One model on one set."""
-    folder = results / "captures" / declared.name
-    out = folder / model
-    conversion = parse(ConversionRecord, read_json(folder / "record.json"), folder / "record.json")
+    path = layout.conversion(declared.name)
+    conversion = parse(ConversionRecord, read_json(path), path)
     place = (model, declared, conversion, manifest, eval_split, seed)
-    embeddings = Embeddings.read(out / "embeddings.parquet")
+    embeddings = Embeddings.read(layout.capture_embeddings(declared.name, model))
     if embeddings.unsuited is not None:
         tables = {"synth": None, "captured": None}
         scores = CaptureScores(undefined_reason=embeddings.unsuited)
     else:
-        sides = read_sides(manifest, declared, results, model, eval_split, embeddings)
+        sides = read_sides(manifest, declared, layout, model, eval_split, embeddings)
         spec = capture_spec(manifest.spec(declared.task), declared)
         scores, tables = score_capture(spec, declared, manifest, sides, seed)
     for side, table in tables.items():
-        path = out / f"{side}.parquet"
+        path = layout.capture_predictions(declared.name, model, side)
         if table is None:
             path.unlink(missing_ok=True)
         else:
             write_table(path, table, {"data_release_hash": manifest.data_release_hash})
     record = capture_record(*place, scores, embeddings.provenance)
-    write_json(out / "metrics.json", record.model_dump(mode="json"))
+    write_json(layout.capture_metrics(declared.name, model), record.model_dump(mode="json"))
 
 
 if __name__ == "__main__":

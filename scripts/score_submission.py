@@ -9,6 +9,7 @@ from emma.audit.submissions import Bundle, Expected, score, validate, write_scor
 from emma.data.protocols import board_protocols
 from emma.data.release import load_manifest, read_assigned
 from emma.data.tables import without_pandas
+from emma.results.layout import Layout
 from emma.tasks import Split
 
 
@@ -42,12 +43,12 @@ def main() -> None:
 
 def _expected(arguments: argparse.Namespace) -> Expected:
     """The release's folds, built again from the frozen indexes."""
-    manifest = load_manifest(arguments.results / "release" / "manifest.json")
+    layout = Layout(arguments.results)
+    manifest = load_manifest(layout.manifest)
     folds = {}
     for task, spec in manifest.tasks.items():
-        scenes = arguments.results / "scenes" / task.value
         splits = (Split.TRAIN, arguments.eval_split)
-        assigned = [read_assigned(manifest, task, split, scenes / f"{split.value}.index.parquet") for split in splits]
+        assigned = [read_assigned(manifest, task, split, layout.index(task, split)) for split in splits]
         for name, protocol in board_protocols(spec).items():
             for value in protocol.eval_values():
                 folds[task, name, value] = protocol.fold(value, *assigned, arguments.seed)

@@ -6,12 +6,13 @@ import pyarrow as pa
 
 from common.errors import InputError, OneLineParser, natural, run_script
 from common.files import write_json
-from emma.data.protocols import InDistribution, place_of
+from emma.data.protocols import InDistribution
 from emma.data.release import load_manifest
 from emma.data.tables import without_pandas
 from emma.evaluation.fitting import PredictedFold, check_complete, read_fitted
 from emma.evaluation.metric_checks import check_metrics
 from emma.evaluation.scoring import ReplicateSource, fold_record, score_task, write_replicates
+from emma.results.layout import Layout
 from emma.tasks import TaskID
 
 
@@ -34,14 +35,14 @@ def main() -> None:
     spec, task = manifest.spec(arguments.task), TaskID(arguments.task)
     check_metrics({task: spec}, arguments.manifest)
     folds: dict[tuple[str, str], PredictedFold] = {}
-    sides = {place_of(path): path for path in arguments.folds}
+    sides = {Layout.protocol_of(path): path for path in arguments.folds}
     for path in arguments.predictions:
-        place = place_of(path)
+        place = Layout.protocol_of(path)
         folds[place] = read_fitted(path, manifest.data_release_hash, arguments.seed)
         if place not in sides:
             raise InputError(f"--folds: no {'/'.join(place)}/eval.parquet, expected one per file of predictions")
-        check_complete(path, folds[place].predictions, sides[place])
-    scored = {path: place_of(path) for path in arguments.metrics}
+        check_complete(path, folds[place].predictions, sides[place], *place)
+    scored = {path: Layout.protocol_of(path) for path in arguments.metrics}
     for place in (*scored.values(), (InDistribution.name, "all")):
         if place not in folds:
             raise InputError(f"predictions: no {' '.join(place)}, expected among them")

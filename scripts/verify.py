@@ -47,8 +47,8 @@ def main() -> None:
 def _finished(arguments: argparse.Namespace) -> Results:
     """The results in a folder; InputError where there are none, not even broken ones."""
     results = Results(arguments.results, arguments.project or ROOT)
-    if not any((results.root / name).exists() for name in ("release", "folds", "runs", "leaderboard.json")):
-        others = sorted(path.parent.as_posix() for path in results.root.glob("releases/*/leaderboard.json"))
+    if not results.layout.started():
+        others = [folder.as_posix() for folder in results.layout.other_releases()]
         hint = f", those of another release are in {', '.join(others)}" if others else ""
         raise InputError(f"{arguments.results}: no results here, expected what the workflow wrote{hint}")
     return results

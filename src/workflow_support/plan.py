@@ -17,8 +17,9 @@ from emma.backbones.load import ModelConfig, load_model_config
 from emma.backbones.references import check_reference
 from emma.captures.settings import DEFAULT_CAPTURES, CaptureEntry, CaptureSet, load_capture_set
 from emma.data.protocols import InDistribution, board_protocols, task_protocols
-from emma.data.release import holdout_seed, load_release_config, results_folder
+from emma.data.release import holdout_seed, load_release_config
 from emma.evaluation.metric_checks import check_metrics
+from emma.results.layout import FoldPlace, Layout, results_folder
 from emma.tasks import Split, TaskID, TaskSpec
 from workflow_support.config import check_config
 from workflow_support.identity import code_digest, outside_digest
@@ -89,6 +90,7 @@ class Plan:
         self.models = {name: self._model(name) for name in self.config.models}
         self.eval_split = Split(self.config.eval_split)
         self.results = results_folder(self.release.release, self.eval_split)
+        self.layout = Layout(self.results)
         if self.eval_split is Split.HOLDOUT:
             holdout_seed(self.release)
         self.tasks = list(self.release.tasks)
@@ -127,58 +129,49 @@ class Plan:
 
     def capture_root(self, name: str) -> str:
         """The folder of a set's recordings."""
-        return self.captures[name][0].path or f"{self.results}/captures/{name}/recordings"
+        return self.captures[name][0].path or str(self.layout.recordings(name))
 
     def capture_entry(self, name: str) -> str:
         """A set's entry of ``real_captures`` as JSON."""
         return canonical_json(self.captures[name][0].model_dump(mode="json")).decode()
 
-    def twin_files(self, name: str, end: str) -> list[str]:
-        """Files of the scenes that a set's readout is fit on and scored on beside the captured ones."""
-        entry, declared = self.captures[name]
-        if declared.twin != "release":
-            return [f"{self.results}/captures/{name}/twin/{split}{end}" for split in ("TRAIN", "DEV")]
-        return [f"{self.results}/scenes/{entry.task}/{split}{end}" for split in ("TRAIN", self.eval_split.value)]
+    def _has_twin(self, name: str) -> bool:
+        """Whether a set's readout is fit on scenes of its own, not on the release's."""
+        return self.captures[name][1].twin != "release"
 
-    def embedded_for_captures(self, model: str) -> list[str]:
+    def embedded_for_captures(self, model: str) -> list[Path]:
         """Scene files of the sets of a model's tasks, and of those sets' own twins."""
         files = []
         for name in self.captures_of(model):
-            files.append(f"{self.results}/captures/{name}/scenes.parquet")
-            files += self.twin_files(name, ".parquet") if self.captures[name][1].twin != "release" else []
+            files.append(self.layout.capture_scenes(name))
+            files += [self.layout.twin_scenes(name, split) for split in Layout.twin_splits if self._has_twin(name)]
         return files
 
-    def scored_for_captures(self, model: str) -> list[str]:
+    def scored_for_captures(self, model: str) -> list[Path]:
         """What a model's scores on capture sets are made from, apart from its embeddings of the sets."""
-        own = [
-            f"{self.results}/embeddings/{model}/{self.captures[name][0].task}.parquet"
-            for name in self.captures_of(model)
-            if self.captures[name][1].twin == "release"
-        ]
-        sets = [
-            path
-            for name in self.captures_of(model)
-            for path in (
-                f"{self.results}/captures/{name}/index.parquet",
-                f"{self.results}/captures/{name}/record.json",
-                *self.twin_files(name, ".index.parquet"),
-            )
-        ]
-        return [*own, *sets]
+        own, files = [], []
+        for name in self.captures_of(model):
+            task = self.captures[name][0].task
+            files += [self.layout.capture_index(name), self.layout.conversion(name)]
+            if self._has_twin(name):
+                files += [self.layout.twin_index(name, split) for split in Layout.twin_splits]
+            else:
+                own.append(self.layout.embeddings(model, task))
+                files += [self.layout.index(task, split) for split in (Split.TRAIN, self.eval_split)]
+        return [*own, *files]
 
     def capture_files(self, name: str) -> list[str]:
         """The files that a set is converted from: its folder's, or the recordings that the workflow writes."""
         entry, declared = self.captures[name]
         if declared.surrogate is not None:
             return self.recordings(name)
-        folder = self.root / entry.path
+        folder = self.root / str(entry.path)
         return sorted(os.path.relpath(path, self.root) for path in folder.rglob("*") if path.is_file())
 
     def recordings(self, name: str) -> list[str]:
         """The files of a surrogate set."""
-        sessions = (self.captures[name][1].surrogate or {}).get("sessions", 0)
-        folder = f"{self.results}/captures/{name}/recordings"
-        return [f"{folder}/session-{i:02d}.sigmf-{part}" for i in range(sessions) for part in ("data", "meta")]
+        sessions = range((self.captures[name][1].surrogate or {}).get("sessions", 0))
+        return [str(self.layout.recording(name, session, part)) for session in sessions for part in ("data", "meta")]
 
     def capture_text(self, name: str) -> str:
         """A set's entry and declaration as canonical JSON."""
@@ -221,6 +214,11 @@ class Plan:
             for value in protocol.eval_values()
         ]
 
+    def model_folds(self, model: str, *, stress: bool = False) -> list[FoldPlace]:
+        """Every fold of a model's tasks: the board's, or the stress report's."""
+        places = [(task, fold) for task in self.tasks_of(model) for fold in self.folds(task, stress=stress)]
+        return [FoldPlace(model, task, *fold) for task, fold in places]
+
     def tasks_of(self, model: str) -> list[str]:
         """The release's tasks that a model takes, or a submission predicts."""
         if model in self.submissions:
@@ -251,21 +249,22 @@ class Plan:
         ]
 
     def code(self, program: str, *factories: str) -> str:
-        """Digest of a program, of the modules that it reaches or loads by name, and of the libraries that count."""
+        """Digest of a program of ``scripts``, of what it reaches or loads by name, and of the libraries that count."""
         modules = [factory.partition(":")[0] for factory in factories if factory]
-        digest = code_digest(self.home / program, modules, _LIBRARIES.get(Path(program).stem, ()))
+        path = self.home / "scripts" / f"{program}.py"
+        digest = code_digest(path, modules, _LIBRARIES.get(program, ()))
         outside = [found for module in modules if (found := outside_digest(self.root, module))]
         return "-".join([digest, *outside])
 
     def embed_code(self, model: str) -> str:
         """Digest of the embedding program with the model's own module."""
-        return self.code("scripts/embed.py", self.models[model].factory or "")
+        return self.code("embed", self.models[model].factory or "")
 
     def embed_captures_code(self, model: str) -> str:
         """Digest of the program that embeds captured scenes, with the model's own module."""
-        return self.code("scripts/embed_captures.py", self.models[model].factory or "")
+        return self.code("embed_captures", self.models[model].factory or "")
 
     def pretrain_code(self, model: str) -> str:
         """Digest of the training program with the function that the model's config names."""
         rule = self.models[model].pretrain
-        return self.code("scripts/pretrain.py", rule.function if rule else "")
+        return self.code("pretrain", rule.function if rule else "")

@@ -6,7 +6,7 @@ import pytest
 
 from emma import Evaluator, TaskID
 from emma.backbones.load import load_backbone, load_model_config
-from emma.data.release import results_folder
+from emma.results.layout import results_folder
 
 CASES = [*(("dsp", task) for task in TaskID), ("ssl_conv", TaskID.E_LOC_AOA)]
 

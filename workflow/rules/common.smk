@@ -42,11 +42,28 @@ if hold_alone(".snakemake/alive"):
     for lock in Path(".snakemake/locks").glob("*.lock"):
         lock.unlink(missing_ok=True)
 
-RESULTS = PLAN.results
+LAYOUT = PLAN.layout
 SEED = PLAN.config.seed
 EVAL = PLAN.eval_split.value
 RELEASE = PLAN.release_path
+
+# What the rules share: an environment, the digest of a program's code, and a job's command.
+ENV = "../../envs/emma.yaml"
 code = PLAN.code
+
+
+def program(name, *options, stdout=""):
+    """The command of a job: a program of scripts/ with its options and its log; ``stdout`` names a file for it."""
+    command = (
+        f"python -IS $EMMA_HOME/scripts/run.py {name} {' '.join(options)} 2> {{log}}"
+    )
+    return f"{command} >{stdout}" if stdout else command
+
+
+# Jobs on this machine, with this interpreter, fork from one warm process; --no-hooks does without.
+onstart:
+    if workflow.local_exec and not deployed:
+        start_worker(HOME / "scripts")
 
 
 wildcard_constraints:

@@ -3,39 +3,38 @@
 
 rule pretrain:
     input:
-        expand(
-            f"{RESULTS}/scenes/{{task}}/PRETRAIN.parquet", task=PLAN.pretrain_pools()
-        ),
+        expand(LAYOUT.scenes("{task}", "PRETRAIN"), task=PLAN.pretrain_pools()),
     output:
-        f"{RESULTS}/weights/{{model}}.safetensors",
+        LAYOUT.weights("{model}"),
     log:
-        f"{RESULTS}/logs/pretrain/{{model}}.log",
+        LAYOUT.log("pretrain", "{model}"),
     conda:
-        "../../envs/emma.yaml"
+        ENV
     params:
         code=lambda wildcards: PLAN.pretrain_code(wildcards.model),
         model=lambda wildcards: PLAN.model_text(wildcards.model),
         seed=SEED,
     shell:
-        "python -IS $EMMA_HOME/scripts/run.py pretrain --model-config config/models/{wildcards.model}.yaml --pools {input}"
-        " --seed {params.seed} --out {output} 2> {log}"
+        program(
+            "pretrain",
+            "--model-config config/models/{wildcards.model}.yaml --pools {input}",
+            "--seed {params.seed} --out {output}",
+        )
 
 
 rule embed:
     input:
-        scenes=expand(
-            f"{RESULTS}/scenes/{{{{task}}}}/{{split}}.parquet", split=["TRAIN", EVAL]
-        ),
+        scenes=expand(LAYOUT.scenes("{{task}}", "{split}"), split=["TRAIN", EVAL]),
         weights=branch(
             lambda wildcards: wildcards.model in PLAN.pretrained(),
-            then=f"{RESULTS}/weights/{{model}}.safetensors",
+            then=LAYOUT.weights("{model}"),
         ),
     output:
-        f"{RESULTS}/embeddings/{{model}}/{{task}}.parquet",
+        LAYOUT.embeddings("{model}", "{task}"),
     log:
-        f"{RESULTS}/logs/embed/{{model}}/{{task}}.log",
+        LAYOUT.log("embed", "{model}", "{task}"),
     conda:
-        "../../envs/emma.yaml"
+        ENV
     params:
         code=lambda wildcards: PLAN.embed_code(wildcards.model),
         model=lambda wildcards: PLAN.model_text(wildcards.model),
@@ -43,5 +42,8 @@ rule embed:
             f"--weights {input.weights}" if input.weights else ""
         ),
     shell:
-        "python -IS $EMMA_HOME/scripts/run.py embed --model-config config/models/{wildcards.model}.yaml --scenes {input.scenes}"
-        " {params.weights} --out {output} 2> {log}"
+        program(
+            "embed",
+            "--model-config config/models/{wildcards.model}.yaml --scenes {input.scenes}",
+            "{params.weights} --out {output}",
+        )

@@ -1,12 +1,12 @@
 # EasyCom floor events: configured runs and sessions -> converted arrays -> results/floor_events/summary.json and
-# its tables. Off unless config `floor_events: enabled: true`; no EasyCom data ships. Uses RESULTS, code() and refuse().
+# its tables. Off unless config `floor_events: enabled: true`; no EasyCom data ships.
 import shlex
 
 from floor_events.config import plan as floor_plan
 from common.errors import InputError
 
 try:
-    FLOOR = floor_plan(config.get("floor_events"), RESULTS)
+    FLOOR = floor_plan(config.get("floor_events"), PLAN.results)
 except InputError as error:
     refuse(error)
 
@@ -22,14 +22,18 @@ for conversion in FLOOR.conversions if FLOOR else []:
         output:
             conversion.outputs,
         log:
-            f"{RESULTS}/logs/floor_events/{conversion.rule}.log",
+            LAYOUT.log("floor_events", conversion.rule),
         conda:
-            "../../envs/emma.yaml"
+            ENV
         params:
             options=shlex.join(conversion.options),
-            code=code("scripts/prepare_egospeak_floor_eval.py"),
+            code=code("prepare_egospeak_floor_eval"),
         shell:
-            "python -IS $EMMA_HOME/scripts/run.py prepare_egospeak_floor_eval {params.options} > {log} 2>&1"
+            program(
+                "prepare_egospeak_floor_eval",
+                "{params.options}",
+                stdout="&2",
+            )
 
 
 if FLOOR:
@@ -39,16 +43,20 @@ if FLOOR:
             FLOOR.inputs,
         output:
             FLOOR.outputs,
-            text=f"{RESULTS}/floor_events/summary.txt",
+            text=LAYOUT.floor_events("summary.txt"),
         log:
-            f"{RESULTS}/logs/floor_events/floor_evaluate.log",
+            LAYOUT.log("floor_events", "floor_evaluate"),
         conda:
-            "../../envs/emma.yaml"
+            ENV
         params:
             options=shlex.join(FLOOR.options),
-            code=code("scripts/evaluate_floor_state_changes.py"),
+            code=code("evaluate_floor_state_changes"),
         shell:
-            "python -IS $EMMA_HOME/scripts/run.py evaluate_floor_state_changes {params.options} > {output.text} 2> {log}"
+            program(
+                "evaluate_floor_state_changes",
+                "{params.options}",
+                stdout="{output.text}",
+            )
 
     rule floor_events:
         input:

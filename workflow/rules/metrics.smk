@@ -2,44 +2,36 @@
 
 for task in PLAN.tasks:
     for kind, stress in (("score", False), ("stress", True)):
-        if not PLAN.folds(task, stress=stress):
+        scored = PLAN.folds(task, stress=stress)
+        if not scored:
             continue
+        read = scored + [PLAN.reference] * stress
 
         rule:
             name:
                 f"{kind}_{task.replace('-', '_')}"
             input:
-                manifest=f"{RESULTS}/release/manifest.json",
+                manifest=LAYOUT.manifest,
                 predictions=[
-                    f"{RESULTS}/folds/{{model}}/{task}/{protocol}/{value}/predictions.parquet"
-                    for protocol, value in PLAN.folds(task, stress=stress)
-                    + [PLAN.reference] * stress
+                    LAYOUT.predictions("{model}", task, *fold) for fold in read
                 ],
-                readouts=[
-                    f"{RESULTS}/folds/{{model}}/{task}/{protocol}/{value}/readout.safetensors"
-                    for protocol, value in PLAN.folds(task, stress=stress)
-                    + [PLAN.reference] * stress
-                ],
-                folds=[
-                    f"{RESULTS}/splits/{task}/{protocol}/{value}/eval.parquet"
-                    for protocol, value in PLAN.folds(task, stress=stress)
-                    + [PLAN.reference] * stress
-                ],
+                readouts=[LAYOUT.readout("{model}", task, *fold) for fold in read],
+                folds=[LAYOUT.side(task, *fold, "eval") for fold in read],
             output:
-                metrics=[
-                    f"{RESULTS}/folds/{{model}}/{task}/{protocol}/{value}/metrics.json"
-                    for protocol, value in PLAN.folds(task, stress=stress)
-                ],
-                replicates=f"{RESULTS}/folds/{{model}}/{task}/{kind}_replicates.parquet",
+                metrics=[LAYOUT.metrics("{model}", task, *fold) for fold in scored],
+                replicates=LAYOUT.replicates("{model}", task, kind),
             log:
-                f"{RESULTS}/logs/{kind}/{{model}}/{task}.log",
+                LAYOUT.log(kind, "{model}", task),
             conda:
-                "../../envs/emma.yaml"
+                ENV
             params:
-                code=code("scripts/score_task.py"),
+                code=code("score_task"),
                 task=task.value,
                 seed=SEED,
             shell:
-                "python -IS $EMMA_HOME/scripts/run.py score_task --manifest {input.manifest} --model {wildcards.model}"
-                " --task {params.task} --predictions {input.predictions} --folds {input.folds} --metrics {output.metrics}"
-                " --seed {params.seed} --replicates {output.replicates} 2> {log}"
+                program(
+                    "score_task",
+                    "--manifest {input.manifest} --model {wildcards.model}",
+                    "--task {params.task} --predictions {input.predictions} --folds {input.folds} --metrics {output.metrics}",
+                    "--seed {params.seed} --replicates {output.replicates}",
+                )

@@ -3,36 +3,38 @@
 
 rule fit_fold:
     input:
-        manifest=f"{RESULTS}/release/manifest.json",
-        train_index=f"{RESULTS}/scenes/{{task}}/TRAIN.index.parquet",
-        eval_index=f"{RESULTS}/scenes/{{task}}/{EVAL}.index.parquet",
-        train=f"{RESULTS}/splits/{{task}}/{{protocol}}/{{value}}/train.parquet",
-        eval=f"{RESULTS}/splits/{{task}}/{{protocol}}/{{value}}/eval.parquet",
-        embeddings=f"{RESULTS}/embeddings/{{model}}/{{task}}.parquet",
+        manifest=LAYOUT.manifest,
+        train_index=LAYOUT.index("{task}", "TRAIN"),
+        eval_index=LAYOUT.index("{task}", EVAL),
+        train=LAYOUT.side("{task}", "{protocol}", "{value}", "train"),
+        eval=LAYOUT.side("{task}", "{protocol}", "{value}", "eval"),
+        embeddings=LAYOUT.embeddings("{model}", "{task}"),
     output:
-        readout=f"{RESULTS}/folds/{{model}}/{{task}}/{{protocol}}/{{value}}/readout.safetensors",
-        predictions=f"{RESULTS}/folds/{{model}}/{{task}}/{{protocol}}/{{value}}/predictions.parquet",
+        readout=LAYOUT.readout("{model}", "{task}", "{protocol}", "{value}"),
+        predictions=LAYOUT.predictions("{model}", "{task}", "{protocol}", "{value}"),
     log:
-        f"{RESULTS}/logs/fit/{{model}}/{{task}}/{{protocol}}/{{value}}.log",
+        LAYOUT.log("fit", "{model}", "{task}", "{protocol}", "{value}"),
     conda:
-        "../../envs/emma.yaml"
+        ENV
     params:
-        code=code("scripts/fit_fold.py"),
+        code=code("fit_fold"),
         eval_split=EVAL,
     shell:
-        "python -IS $EMMA_HOME/scripts/run.py fit_fold --manifest {input.manifest} --task {wildcards.task}"
-        " --protocol {wildcards.protocol} --value {wildcards.value} --train {input.train} --eval {input.eval}"
-        " --train-index {input.train_index} --eval-index {input.eval_index} --eval-split {params.eval_split}"
-        " --embeddings {input.embeddings} --readout {output.readout} --predictions {output.predictions} 2> {log}"
+        program(
+            "fit_fold",
+            "--manifest {input.manifest} --task {wildcards.task}",
+            "--protocol {wildcards.protocol} --value {wildcards.value} --train {input.train} --eval {input.eval}",
+            "--train-index {input.train_index} --eval-index {input.eval_index} --eval-split {params.eval_split}",
+            "--embeddings {input.embeddings} --readout {output.readout} --predictions {output.predictions}",
+        )
 
 
 rule folds:
     input:
         [
-            f"{RESULTS}/folds/{model}/{task}/{protocol}/{value}/{file}"
+            file(*place)
             for model in PLAN.models
-            for task in PLAN.tasks_of(model)
-            for protocol, value in PLAN.folds(task)
-            for file in ("readout.safetensors", "predictions.parquet", "metrics.json")
+            for place in PLAN.model_folds(model)
+            for file in (LAYOUT.readout, LAYOUT.predictions, LAYOUT.metrics)
         ],
     localrule: True

@@ -1,6 +1,5 @@
 # Captured scenes: surrogate recordings, conversion, twins, scores of both sides, and the gap between them.
-CAPTURES = f"{RESULTS}/captures"
-SIM_TO_REAL = [f"{RESULTS}/reports/sim_to_real.json"] if PLAN.captures else []
+SIM_TO_REAL = [LAYOUT.report("sim_to_real")] if PLAN.captures else []
 
 for name in PLAN.surrogates():
 
@@ -10,57 +9,66 @@ for name in PLAN.surrogates():
         output:
             PLAN.recordings(name),
         log:
-            f"{RESULTS}/logs/captures/{name}/recordings.log",
+            LAYOUT.log("captures", name, "recordings"),
         conda:
-            "../../envs/emma.yaml"
+            ENV
         params:
-            code=code("scripts/make_surrogate.py"),
+            code=code("make_surrogate"),
             declared=PLAN.capture_text(name),
             recipe=PLAN.recipe_text(),
             release=RELEASE,
             name=name,
         shell:
-            "python -IS $EMMA_HOME/scripts/run.py make_surrogate --captures config/captures/{params.name}.yaml"
-            " --release-config {params.release} --out {output} 2> {log}"
+            program(
+                "make_surrogate",
+                "--captures config/captures/{params.name}.yaml",
+                "--release-config {params.release} --out {output}",
+            )
 
 
 rule convert_captures:
     input:
         lambda wildcards: PLAN.capture_files(wildcards.captures),
     output:
-        scenes=f"{CAPTURES}/{{captures}}/scenes.parquet",
-        index=f"{CAPTURES}/{{captures}}/index.parquet",
-        record=f"{CAPTURES}/{{captures}}/record.json",
+        scenes=LAYOUT.capture_scenes("{captures}"),
+        index=LAYOUT.capture_index("{captures}"),
+        record=LAYOUT.conversion("{captures}"),
     log:
-        f"{RESULTS}/logs/captures/{{captures}}/convert.log",
+        LAYOUT.log("captures", "{captures}", "convert"),
     conda:
-        "../../envs/emma.yaml"
+        ENV
     params:
-        code=code("scripts/convert_captures.py"),
+        code=code("convert_captures"),
         declared=lambda wildcards: PLAN.capture_text(wildcards.captures),
         entry=lambda wildcards: PLAN.capture_entry(wildcards.captures),
         root=lambda wildcards: PLAN.capture_root(wildcards.captures),
     shell:
-        "python -IS $EMMA_HOME/scripts/run.py convert_captures --entry {params.entry:q} --root {params.root:q}"
-        " --out {output.scenes} --index {output.index} --record {output.record} 2> {log}"
+        program(
+            "convert_captures",
+            "--entry {params.entry:q} --root {params.root:q}",
+            "--out {output.scenes} --index {output.index} --record {output.record}",
+        )
 
 
 rule twin:
     output:
-        scenes=f"{CAPTURES}/{{captures}}/twin/{{split}}.parquet",
-        index=f"{CAPTURES}/{{captures}}/twin/{{split}}.index.parquet",
+        scenes=LAYOUT.twin_scenes("{captures}", "{split}"),
+        index=LAYOUT.twin_index("{captures}", "{split}"),
     log:
-        f"{RESULTS}/logs/captures/{{captures}}/twin_{{split}}.log",
+        LAYOUT.log("captures", "{captures}", "twin_{split}"),
     conda:
-        "../../envs/emma.yaml"
+        ENV
     params:
-        code=code("scripts/make_twin.py"),
+        code=code("make_twin"),
         declared=lambda wildcards: PLAN.capture_text(wildcards.captures),
         seed=PLAN.release.seed,
         release=RELEASE,
     shell:
-        "python -IS $EMMA_HOME/scripts/run.py make_twin --captures config/captures/{wildcards.captures}.yaml"
-        " --release-config {params.release} --split {wildcards.split} --out {output.scenes} --index {output.index} 2> {log}"
+        program(
+            "make_twin",
+            "--captures config/captures/{wildcards.captures}.yaml",
+            "--release-config {params.release} --split {wildcards.split} --out {output.scenes} --index {output.index}",
+        )
 
 
 # A rule a model: the sets of its tasks are its own, and its library is imported once for all of them.
@@ -71,20 +79,16 @@ for model in [model for model in PLAN.models if PLAN.captures_of(model)]:
             f"embed_captures_{model}"
         input:
             scenes=PLAN.embedded_for_captures(model),
-            weights=(
-                f"{RESULTS}/weights/{model}.safetensors"
-                if model in PLAN.pretrained()
-                else []
-            ),
+            weights=(LAYOUT.weights(model) if model in PLAN.pretrained() else []),
         output:
             expand(
-                f"{CAPTURES}/{{captures}}/{model}/embeddings.parquet",
+                LAYOUT.capture_embeddings("{captures}", model),
                 captures=PLAN.captures_of(model),
             ),
         log:
-            f"{RESULTS}/logs/captures/embed_{model}.log",
+            LAYOUT.log("captures", f"embed_{model}"),
         conda:
-            "../../envs/emma.yaml"
+            ENV
         params:
             code=PLAN.embed_captures_code(model),
             model=PLAN.model_text(model),
@@ -93,30 +97,33 @@ for model in [model for model in PLAN.models if PLAN.captures_of(model)]:
                 f"--weights {input.weights}" if input.weights else ""
             ),
         shell:
-            "python -IS $EMMA_HOME/scripts/run.py embed_captures --model-config config/models/{params.name}.yaml {params.weights}"
-            " --scenes {input.scenes} --out {output} 2> {log}"
+            program(
+                "embed_captures",
+                "--model-config config/models/{params.name}.yaml {params.weights}",
+                "--scenes {input.scenes} --out {output}",
+            )
 
     rule:
         name:
             f"score_captures_{model}"
         input:
-            manifest=f"{RESULTS}/release/manifest.json",
+            manifest=LAYOUT.manifest,
             embeddings=expand(
-                f"{CAPTURES}/{{captures}}/{model}/embeddings.parquet",
+                LAYOUT.capture_embeddings("{captures}", model),
                 captures=PLAN.captures_of(model),
             ),
             scenes=PLAN.scored_for_captures(model),
         output:
             expand(
-                f"{CAPTURES}/{{captures}}/{model}/metrics.json",
+                LAYOUT.capture_metrics("{captures}", model),
                 captures=PLAN.captures_of(model),
             ),
         log:
-            f"{RESULTS}/logs/captures/score_{model}.log",
+            LAYOUT.log("captures", f"score_{model}"),
         conda:
-            "../../envs/emma.yaml"
+            ENV
         params:
-            code=code("scripts/score_captures.py"),
+            code=code("score_captures"),
             declared=[PLAN.capture_text(name) for name in PLAN.captures_of(model)],
             captures=expand(
                 "config/captures/{captures}.yaml", captures=PLAN.captures_of(model)
@@ -125,45 +132,51 @@ for model in [model for model in PLAN.models if PLAN.captures_of(model)]:
             eval_split=EVAL,
             seed=SEED,
         shell:
-            "python -IS $EMMA_HOME/scripts/run.py score_captures --manifest {input.manifest} --model {params.model}"
-            " --captures {params.captures} --results $(dirname $(dirname {input.manifest})) --eval-split {params.eval_split}"
-            " --seed {params.seed} 2> {log}"
+            program(
+                "score_captures",
+                "--manifest {input.manifest} --model {params.model}",
+                "--captures {params.captures} --results $(dirname $(dirname {input.manifest})) --eval-split {params.eval_split}",
+                "--seed {params.seed}",
+            )
 
 
 rule sim_to_real:
     input:
-        manifest=f"{RESULTS}/release/manifest.json",
-        records=expand(f"{CAPTURES}/{{captures}}/record.json", captures=PLAN.captures),
+        manifest=LAYOUT.manifest,
+        records=expand(LAYOUT.conversion("{captures}"), captures=PLAN.captures),
         metrics=[
-            f"{CAPTURES}/{name}/{model}/metrics.json"
+            LAYOUT.capture_metrics(name, model)
             for model in PLAN.models
             for name in PLAN.captures_of(model)
         ],
-        runs=expand(f"{RESULTS}/runs/{{model}}.json", model=PLAN.models),
+        runs=expand(LAYOUT.run("{model}"), model=PLAN.models),
     output:
         report=report(
-            f"{RESULTS}/reports/sim_to_real.json",
+            LAYOUT.report("sim_to_real"),
             caption="../report/sim_to_real.rst",
             category="4. Reports",
             labels={"what": "sim-to-real gap", "as": "JSON"},
         ),
         table=report(
-            f"{RESULTS}/reports/sim_to_real.md",
+            LAYOUT.report("sim_to_real", "md"),
             caption="../report/sim_to_real.rst",
             category="4. Reports",
             labels={"what": "sim-to-real gap", "as": "Markdown"},
         ),
     log:
-        f"{RESULTS}/logs/sim_to_real.log",
+        LAYOUT.log("sim_to_real"),
     conda:
-        "../../envs/emma.yaml"
+        ENV
     params:
-        code=code("scripts/build_sim_to_real.py"),
+        code=code("build_sim_to_real"),
         declared=[PLAN.capture_text(name) for name in PLAN.captures],
         captures=expand("config/captures/{captures}.yaml", captures=PLAN.captures),
         eval_split=EVAL,
         seed=SEED,
     shell:
-        "python -IS $EMMA_HOME/scripts/run.py build_sim_to_real --manifest {input.manifest} --captures {params.captures}"
-        " --records {input.records} --metrics {input.metrics} --runs {input.runs} --eval-split {params.eval_split}"
-        " --seed {params.seed} --out {output.report} --table {output.table} 2> {log}"
+        program(
+            "build_sim_to_real",
+            "--manifest {input.manifest} --captures {params.captures}",
+            "--records {input.records} --metrics {input.metrics} --runs {input.runs} --eval-split {params.eval_split}",
+            "--seed {params.seed} --out {output.report} --table {output.table}",
+        )

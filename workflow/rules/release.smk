@@ -3,16 +3,19 @@
 
 rule archive:
     input:
-        board=f"{RESULTS}/leaderboard.json",
-        stress=f"{RESULTS}/reports/stress.json",
+        board=LAYOUT.board,
+        stress=LAYOUT.report("stress"),
         folds=rules.folds.input,
     output:
-        f"{RESULTS}/release/emma-{PLAN.release.release}.zip",
+        LAYOUT.archive(PLAN.release.release),
     log:
-        f"{RESULTS}/logs/archive.log",
+        LAYOUT.log("archive"),
     conda:
-        "../../envs/emma.yaml"
+        ENV
     params:
-        code=code("scripts/build_archive.py"),
+        code=code("build_archive"),
     shell:
-        "python -IS $EMMA_HOME/scripts/run.py build_archive --results $(dirname {input.board}) --out {output} 2> {log}"
+        program(
+            "build_archive",
+            "--results $(dirname {input.board}) --out {output}",
+        )

@@ -3,54 +3,63 @@
 
 rule channels:
     output:
-        f"{RESULTS}/channels/{{split}}.parquet",
+        LAYOUT.channels("{split}"),
     log:
-        f"{RESULTS}/logs/channels/{{split}}.log",
+        LAYOUT.log("channels", "{split}"),
     conda:
-        "../../envs/emma.yaml"
+        ENV
     params:
-        code=code("scripts/make_channels.py"),
+        code=code("make_channels"),
         recipe=PLAN.recipe_text(),
         release=RELEASE,
     shell:
-        "python -IS $EMMA_HOME/scripts/run.py make_channels --release-config {params.release} --split {wildcards.split} --out {output} 2> {log}"
+        program(
+            "make_channels",
+            "--release-config {params.release} --split {wildcards.split} --out {output}",
+        )
 
 
 rule scenes:
     input:
-        f"{RESULTS}/channels/{{split}}.parquet",
+        LAYOUT.channels("{split}"),
     output:
-        scenes=f"{RESULTS}/scenes/{{task}}/{{split}}.parquet",
-        index=f"{RESULTS}/scenes/{{task}}/{{split}}.index.parquet",
+        scenes=LAYOUT.scenes("{task}", "{split}"),
+        index=LAYOUT.index("{task}", "{split}"),
     log:
-        f"{RESULTS}/logs/scenes/{{task}}/{{split}}.log",
+        LAYOUT.log("scenes", "{task}", "{split}"),
     conda:
-        "../../envs/emma.yaml"
+        ENV
     params:
-        code=code("scripts/make_scenes.py"),
+        code=code("make_scenes"),
         recipe=PLAN.recipe_text(),
         release=RELEASE,
     shell:
-        "python -IS $EMMA_HOME/scripts/run.py make_scenes --release-config {params.release} --task {wildcards.task} --split {wildcards.split}"
-        " --channels {input} --out {output.scenes} --index {output.index} 2> {log}"
+        program(
+            "make_scenes",
+            "--release-config {params.release} --task {wildcards.task} --split {wildcards.split}",
+            "--channels {input} --out {output.scenes} --index {output.index}",
+        )
 
 
 rule release_manifest:
     input:
         expand(
-            f"{RESULTS}/scenes/{{task}}/{{split}}.index.parquet",
+            LAYOUT.index("{task}", "{split}"),
             task=PLAN.tasks,
             split=["TRAIN", "DEV"],
         ),
     output:
-        f"{RESULTS}/release/manifest.json",
+        LAYOUT.manifest,
     log:
-        f"{RESULTS}/logs/release_manifest.log",
+        LAYOUT.log("release_manifest"),
     conda:
-        "../../envs/emma.yaml"
+        ENV
     params:
-        code=code("scripts/freeze_release.py", "rfgen.scenes", "rfgen.channels"),
+        code=code("freeze_release", "rfgen.scenes", "rfgen.channels"),
         scoring=PLAN.scoring_text(),
         release=RELEASE,
     shell:
-        "python -IS $EMMA_HOME/scripts/run.py freeze_release --release-config {params.release} --indexes {input} --out {output} 2> {log}"
+        program(
+            "freeze_release",
+            "--release-config {params.release} --indexes {input} --out {output}",
+        )

@@ -6,24 +6,27 @@ for task in PLAN.tasks:
         name:
             f"splits_{task.replace('-', '_')}"
         input:
-            manifest=f"{RESULTS}/release/manifest.json",
-            train=f"{RESULTS}/scenes/{task}/TRAIN.index.parquet",
-            eval=f"{RESULTS}/scenes/{task}/{EVAL}.index.parquet",
+            manifest=LAYOUT.manifest,
+            train=LAYOUT.index(task, "TRAIN"),
+            eval=LAYOUT.index(task, EVAL),
         output:
             [
-                f"{RESULTS}/splits/{task}/{protocol}/{value}/{side}.parquet"
+                LAYOUT.side(task, protocol, value, side)
                 for protocol, value in PLAN.folds(task) + PLAN.folds(task, stress=True)
                 for side in ("train", "eval")
             ],
         log:
-            f"{RESULTS}/logs/splits/{task}.log",
+            LAYOUT.log("splits", task),
         conda:
-            "../../envs/emma.yaml"
+            ENV
         params:
-            code=code("scripts/make_splits.py"),
+            code=code("make_splits"),
             task=task.value,
             eval_split=EVAL,
             seed=SEED,
         shell:
-            "python -IS $EMMA_HOME/scripts/run.py make_splits --manifest {input.manifest} --task {params.task} --train-index {input.train}"
-            " --eval-index {input.eval} --eval-split {params.eval_split} --seed {params.seed} --out {output} 2> {log}"
+            program(
+                "make_splits",
+                "--manifest {input.manifest} --task {params.task} --train-index {input.train}",
+                "--eval-index {input.eval} --eval-split {params.eval_split} --seed {params.seed} --out {output}",
+            )

@@ -6,35 +6,34 @@ for entrant in PLAN.submissions:
         name:
             f"submission_{re.sub('[^A-Za-z0-9]', '_', entrant)}"
         input:
-            manifest=f"{RESULTS}/release/manifest.json",
+            manifest=LAYOUT.manifest,
             indexes=expand(
-                f"{RESULTS}/scenes/{{task}}/{{split}}.index.parquet",
+                LAYOUT.index("{task}", "{split}"),
                 task=PLAN.tasks,
                 split=["TRAIN", EVAL],
             ),
             bundle=PLAN.bundle_files(entrant),
         output:
             [
-                f"{RESULTS}/folds/{entrant}/{task}/{protocol}/{value}/{file}"
-                for task in PLAN.tasks_of(entrant)
-                for protocol, value in PLAN.folds(task)
-                for file in ("predictions.parquet", "metrics.json")
+                file(*place)
+                for place in PLAN.model_folds(entrant)
+                for file in (LAYOUT.predictions, LAYOUT.metrics)
             ],
-            expand(
-                f"{RESULTS}/folds/{entrant}/{{task}}/score_replicates.parquet",
-                task=PLAN.tasks_of(entrant),
-            ),
-            f"{RESULTS}/runs/{entrant}.json",
+            [LAYOUT.replicates(entrant, task) for task in PLAN.tasks_of(entrant)],
+            LAYOUT.run(entrant),
         log:
-            f"{RESULTS}/logs/submissions/{entrant}.log",
+            LAYOUT.log("submissions", entrant),
         conda:
-            "../../envs/emma.yaml"
+            ENV
         params:
-            code=code("scripts/score_submission.py"),
+            code=code("score_submission"),
             folder=PLAN.submissions[entrant].root.relative_to(PLAN.root).as_posix(),
-            results=RESULTS,
+            results=PLAN.results,
             eval_split=EVAL,
             seed=SEED,
         shell:
-            "python -IS $EMMA_HOME/scripts/run.py score_submission {params.folder:q} --results {params.results}"
-            " --eval-split {params.eval_split} --seed {params.seed} --out {params.results} 2> {log}"
+            program(
+                "score_submission",
+                "{params.folder:q} --results {params.results}",
+                "--eval-split {params.eval_split} --seed {params.seed} --out {params.results}",
+            )

@@ -21,6 +21,7 @@ from common.hashing import sha256
 from emma.audit.verify import Results
 from emma.audit.verify.data import expected_files
 from emma.data.tables import inspect_parquet
+from emma.results.layout import Layout
 from emma.results.records import Board
 
 SUMS, CRATE = "SHA256SUMS", "ro-crate-metadata.json"
@@ -80,10 +81,9 @@ def _git(project: str | Path, *arguments: str) -> bytes:
 def result_files(results: Results) -> dict[str, Path]:
     """Files of finished results by their name below the root; InputError names those that are missing."""
     names = expected_files(results)
-    names |= {f"weights/{path.name}" for path in results.path("weights").glob("*.safetensors")}
-    names |= {f"reports/{path.name}" for path in results.path("reports").glob("*") if path.is_file()}
-    names |= {path.name for path in results.root.glob("leaderboard.*")}
-    found = {name: results.path(*name.split("/")) for name in sorted(names)}
+    held = [path for pattern in Layout.archived for path in results.root.glob(pattern) if path.is_file()]
+    names |= {path.relative_to(results.root).as_posix() for path in held}
+    found = {name: results.layout.at(*name.split("/")) for name in sorted(names)}
     if missing := [name for name, path in found.items() if not path.is_file()]:
         raise InputError(f"{results.root}: {len(missing)} files missing: {', '.join(missing[:10])}")
     return found
@@ -119,7 +119,7 @@ def describe(commit: Commit, board: Board, place: str, names: list[str]) -> byte
     workflow["name"] = "EMMA: from frozen scenes to the leaderboard"
     files = {name: crate.add_file(dest_path=name) for name in names if name != "Snakefile"}
     config = [files[name] for name in names if name.startswith("config/") and name in files]
-    wanted = {f"{place}/leaderboard.json", f"{place}/leaderboard.csv"}
+    wanted = {path.as_posix() for path in (Layout(place).board, Layout(place).board_as("csv"))}
     action = crate.add_action(
         workflow,
         identifier="#run",
@@ -152,7 +152,7 @@ def build(project: str | Path, results: Results, out: str | Path) -> None:
     place = results.root.resolve().relative_to(root).as_posix()
     found = result_files(results)
     commit = read_commit(project)
-    board = parse(Board, results.document("leaderboard.json"), results.path("leaderboard.json"))
+    board = parse(Board, results.document(results.layout.board), results.layout.board)
     members: dict[str, bytes | Path] = {name: content for name, (content, _) in commit.files.items()}
     members |= {f"{place}/{name}": path for name, path in found.items()}
     members[CRATE] = describe(commit, board, place, sorted(members))
@@ -267,7 +267,7 @@ def check_sums(root: Path) -> Iterator[str]:
 
 def find_results(root: Path, path: str | Path) -> Path:
     """Where the results of an unpacked archive are; InputError where there is not exactly one run."""
-    found = [manifest.parent.parent for manifest in sorted(root.glob("results/**/release/manifest.json"))]
+    found = Layout.find(root)
     if len(found) != 1:
         raise InputError(f"{path}: {len(found)} release manifests below results, expected one")
     return found[0]

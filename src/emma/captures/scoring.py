@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +29,7 @@ from emma.evaluation.fitting import PREDICTION_SCHEMA
 from emma.evaluation.scoring import point_score, score_predictions
 from emma.metrics import METRICS
 from emma.readouts import make_readout
+from emma.results.layout import Layout
 from emma.results.normalisation import normalise
 from emma.tasks import Split, TaskSpec
 from emma.version import HARNESS_VERSION
@@ -150,7 +150,7 @@ def _group(detail: str | None) -> str | None:
 def read_sides(
     manifest: DataReleaseManifest,
     declared: CaptureSet,
-    results: Path,
+    layout: Layout,
     model: str,
     eval_split: Split,
     embeddings: Embeddings,
@@ -160,21 +160,19 @@ def read_sides(
     Args:
         manifest: the release.
         declared: the set.
-        results: the release's results, with ``captures/SET/``.
+        layout: where the release's results are.
         model: the model's name; its embeddings of the release are read where that is the twin.
         eval_split: the split that is scored where the release is the twin.
         embeddings: the model's embeddings of the set.
     """
-    folder = results / "captures" / declared.name
-    captured = Side(read_index(folder / "index.parquet"), embeddings)
+    captured = Side(read_index(layout.capture_index(declared.name)), embeddings)
     if declared.twin != "release":
-        paths = (folder / "twin" / f"{split}.index.parquet" for split in ("TRAIN", "DEV"))
+        paths = (layout.twin_index(declared.name, split) for split in Layout.twin_splits)
         fit, synth = (Side(read_index(path), embeddings) for path in paths)
         return fit, synth, captured
-    own = Embeddings.read(results / "embeddings" / model / f"{declared.task}.parquet")
-    scenes = results / "scenes" / declared.task
+    own = Embeddings.read(layout.embeddings(model, declared.task))
     fit, synth = (
-        Side(read_assigned(manifest, declared.task, split, scenes / f"{split}.index.parquet"), own)
+        Side(read_assigned(manifest, declared.task, split, layout.index(declared.task, split)), own)
         for split in (Split.TRAIN, eval_split)
     )
     return fit, synth, captured

@@ -297,13 +297,6 @@ def protocol_named(name: str, spec: TaskSpec, stress_regimes: tuple[str, ...] = 
     return protocols[name]
 
 
-def place_of(path: Path) -> tuple[str, str]:
-    """Protocol and value of a fold's file, as its folders ``PROTOCOL/VALUE`` say; InputError for a shorter path."""
-    if len(path.parts) < 3:
-        raise InputError(f"{path}: expected a file in folders PROTOCOL/VALUE")
-    return path.parts[-3], path.parts[-2]
-
-
 def fold_table(spec: TaskSpec, index: pa.Table, roles: np.ndarray) -> pa.Table:
     """A FOLD_SCHEMA table of index rows, in scene-id order."""
     kind = target_of(spec)

@@ -17,15 +17,6 @@ from common.hashing import content_hash, sha256, table_hash
 from emma.data.scenes import read_index
 from emma.tasks import Name, OODAxis, Split, Strict, TaskID, TaskSpec, target_of
 
-#: The release whose results stand at the top of ``results``; those of others stand in ``results/releases/NAME``.
-DEFAULT_RELEASE = "v0.1"
-
-
-def results_folder(release: str, split: Split = Split.DEV) -> str:
-    """The folder of a release's results, relative to the project; HOLDOUT runs have their own within it."""
-    folder = "results" if release == DEFAULT_RELEASE else f"results/releases/{release}"
-    return f"{folder}/holdout" if split is Split.HOLDOUT else folder
-
 
 class BootstrapSpec(Strict):
     """How intervals are drawn: number of resamples and confidence level."""

@@ -14,7 +14,7 @@ from common.errors import InputError
 from common.files import atomic
 from common.hashing import sha256, table_hash
 from emma.data.embeddings import Embeddings
-from emma.data.protocols import Fold, OODProtocol, fold_metadata, guard_fold, place_of, read_side
+from emma.data.protocols import Fold, OODProtocol, fold_metadata, guard_fold, read_side
 from emma.data.provenance import Provenance, provenance_of
 from emma.data.tables import matrix_to_lists, metadata_of, read_table, unique_ids, write_table
 from emma.evaluation.records import FoldHashes
@@ -174,20 +174,22 @@ def query_fault(predictions: pa.Table, evaluation: pa.Table) -> str | None:
     return None
 
 
-def check_complete(path: Path, predictions: pa.Table, side: str | Path) -> None:
+def check_complete(path: Path, predictions: pa.Table, side: str | Path, protocol: str, value: str) -> None:
     """Refuse predictions that are not of every query of their fold.
 
     Args:
-        path: the predictions' file, in folders ``PROTOCOL/VALUE``.
+        path: the predictions' file.
         predictions: its content.
         side: the fold's ``eval.parquet``.
+        protocol: the fold's protocol.
+        value: its held-out value.
 
     Raises:
         InputError: a scene is missing, foreign or out of order, has another target or session, or the two files
             differ in release, evaluation split, enrolment seed or the reason that the fold is undefined.
     """
     actual = metadata_of(predictions)
-    evaluation = read_side(side, *place_of(path), actual.get("data_release_hash", ""))
+    evaluation = read_side(side, protocol, value, actual.get("data_release_hash", ""))
     expected = metadata_of(evaluation)
     for field in ("undefined_reason", "eval_split", "enrolment_seed"):
         if actual.get(field) != expected.get(field):

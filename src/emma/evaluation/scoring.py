@@ -248,13 +248,13 @@ def read_replicates(path: Path, source: ReplicateSource) -> dict[tuple[str, str,
 
 
 def primary_replicates(
-    manifest: DataReleaseManifest, paths: Iterable[Path], seed: int, eval_split: str
+    manifest: DataReleaseManifest, files: Iterable[tuple[str, str, Path]], seed: int, eval_split: str
 ) -> dict[str, dict[TaskID, dict[str, FloatArray]]]:
     """Replicates ``[R]`` of the primary metric under the primary protocol, by model, task and held-out value.
 
     Args:
         manifest: the data release.
-        paths: files ``.../MODEL/TASK/score_replicates.parquet``.
+        files: model, task and the file of their replicates.
         seed: the seed of the runs that they belong to.
         eval_split: the runs' evaluation split, dev or holdout.
 
@@ -262,9 +262,8 @@ def primary_replicates(
         InputError: broken file, replicates of another model, task, release, seed or split, or a file given twice.
     """
     primary: dict[str, dict[TaskID, dict[str, FloatArray]]] = {}
-    for path in paths:
-        model, task = path.parts[-3], TaskID(path.parts[-2])
-        spec = manifest.spec(task)
+    for model, name, path in files:
+        spec, task = manifest.spec(name), TaskID(name)
         if task in primary.get(model, {}):
             raise InputError(f"{path}: replicates of {model} {task} given twice")
         enrolment_seed = seed if target_of(spec).enrols else None

@@ -19,13 +19,14 @@ from emma.backbones.load import ModelConfig
 from emma.data.embeddings import Embeddings
 from emma.data.protocols import InDistribution, OODProtocol, board_protocols, protocol_named
 from emma.data.provenance import Provenance
-from emma.data.release import DEFAULT_RELEASE, DataReleaseManifest, load_manifest, read_assigned, results_folder
+from emma.data.release import DataReleaseManifest, load_manifest, read_assigned
 from emma.evaluation.fitting import FittedFold, fit_fold
 from emma.evaluation.metric_checks import check_metrics
 from emma.evaluation.records import MetricScores
 from emma.evaluation.scoring import score_task
 from emma.results.aggregate import OODAvg, summarise
 from emma.results.manifest import RunManifest
+from emma.results.layout import DEFAULT_RELEASE, Layout, results_folder
 from emma.results.records import RunRecord
 from emma.results.runs import run_record, task_record
 from emma.tasks import Split, TaskID
@@ -203,32 +204,30 @@ class Evaluator:
         seed: int = 0,
         split: Split = Split.DEV,
     ) -> None:
-        self.results = Path(results_folder(release, split) if results is None else results)
+        self.layout = Layout(results_folder(release, split) if results is None else results)
         self.seed, self.split = seed, split
-        path = self.results / "release" / "manifest.json"
+        path = self.layout.manifest
         if not path.is_file():
-            made = f"{results_folder(release)}/release/manifest.json --config release={release}"
+            made = f"{Layout(results_folder(release)).manifest} --config release={release}"
             raise InputError(f"{path}: no such file; in the project's folder, make it by: snakemake --cores 2 {made}")
         self.manifest = load_manifest(path)
         if self.manifest.release != release:
-            raise InputError(f"{self.results}: release: expected {release}, found {self.manifest.release}")
+            raise InputError(f"{self.layout.root}: release: expected {release}, found {self.manifest.release}")
         check_metrics(self.manifest.tasks, path)
 
     def assigned(self, task: TaskID) -> tuple[pa.Table, pa.Table]:
         """The frozen TRAIN and evaluation indexes of a task, checked against the manifest."""
-        folder = self.results / "scenes" / task.value
         train, evaluation = (
-            read_assigned(self.manifest, task, split, folder / f"{split.value}.index.parquet")
+            read_assigned(self.manifest, task, split, self.layout.index(task, split))
             for split in (Split.TRAIN, self.split)
         )
         return train, evaluation
 
     def embed(self, backbone: Backbone, task: TaskID, config: ModelConfig, provenance: Provenance) -> Embeddings:
         """Embed a task's scenes through a temporary file, in bounded memory."""
-        folder = self.results / "scenes" / task.value
         with tempfile.TemporaryDirectory() as temporary:
             path = Path(temporary) / "embeddings.parquet"
-            scenes = [folder / f"{split.value}.parquet" for split in (Split.TRAIN, self.split)]
+            scenes = [self.layout.scenes(task, split) for split in (Split.TRAIN, self.split)]
             with threadpool_limits(1):
                 write_embeddings(path, backbone, scenes, contract=config, provenance=provenance)
             return Embeddings.read(path)

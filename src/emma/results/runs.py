@@ -16,6 +16,7 @@ from emma.evaluation.records import FoldRecord, TaskScores
 from emma.metrics import METRICS
 from emma.results.aggregate import normalise_task, summarise
 from emma.results.manifest import RunManifest, bundle_hash
+from emma.results.layout import Layout
 from emma.results.records import (
     HeldOutScore,
     Kind,
@@ -181,9 +182,7 @@ def read_metrics(
     provenance = None
     for path in paths:
         record = parse(FoldRecord, read_json(path), path)
-        places = ("held_out_value", "protocol", "task", "model")
-        place: dict[str, str | int] = dict(zip(places, path.parts[-2:-6:-1], strict=False))
-        for key, value in (place | dict(expected)).items():
+        for key, value in {**Layout.fold_of(path)._asdict(), **expected}.items():
             if getattr(record, key) != value:
                 raise InputError(f"{path}: {key}: {getattr(record, key)}, expected {value}")
         provenance = provenance or record.model_provenance
@@ -264,11 +263,10 @@ def stress_report(manifest: DataReleaseManifest, paths: Sequence[Path]) -> Stres
     """
     name = LeaveOneSNRRegimeOut.name
     models: dict[str, dict[TaskID, ScoreRecord]] = {}
+    by_model: dict[str, list[Path]] = {}
     for path in paths:
-        if len(path.parts) < 5:
-            raise InputError(f"{path}: expected a file in folders MODEL/TASK/PROTOCOL/VALUE")
-    for model in dict.fromkeys(path.parts[-5] for path in paths):
-        own = [path for path in paths if path.parts[-5] == model]
+        by_model.setdefault(Layout.fold_of(path).model, []).append(path)
+    for model, own in by_model.items():
         records = read_metrics(own, {"data_release_hash": manifest.data_release_hash})
         models[model] = {}
         for task in records:

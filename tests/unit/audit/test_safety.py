@@ -40,14 +40,14 @@ def test_a_submission_outside_the_project_is_refused(folder):
 @pytest.mark.parametrize("part", ["..", "", ".", "a/b", "/etc", "a\0b"])
 def test_results_are_read_below_their_root_alone(tmp_path, part):
     with pytest.raises(InputError, match="is no path below it"):
-        Results(tmp_path).path("folds", part)
+        Results(tmp_path).layout.replicates(part, "E-ID-FP")
 
 
 def test_results_behind_a_link_are_refused(tmp_path):
     (tmp_path / "results").mkdir()
     (tmp_path / "results/runs").symlink_to("/etc")
     with pytest.raises(InputError, match="leads out of"):
-        Results(tmp_path / "results").path("runs", "passwd")
+        Results(tmp_path / "results").layout.run("passwd")
 
 
 def test_the_drawn_seed_is_in_its_file_alone(tmp_path, monkeypatch, capsys):

@@ -203,7 +203,7 @@ def test_predictions_of_fewer_or_other_scenes_than_the_fold_asks_for_are_refused
     write_side(side, fold, "eval", HASH)
     write_fitted(path.with_name("readout.safetensors"), path, result, HASH, PROVENANCE)
     whole = read_fitted(path, HASH, 0).predictions
-    check_complete(path, whole, side)
+    check_complete(path, whole, side, fold.protocol, fold.held_out_value)
     first, last = whole["scene_id"][0].as_py(), whole["scene_id"][-1].as_py()
     moved = pa.array([whole["target"][0].as_py() + 1, *whole["target"].to_pylist()[1:]], pa.float64())
     renamed = pa.array(["f" * 63 + "!", *whole["scene_id"].to_pylist()], pa.string())
@@ -224,12 +224,12 @@ def test_predictions_of_fewer_or_other_scenes_than_the_fold_asks_for_are_refused
     }
     for said, table in broken.items():
         with pytest.raises(InputError, match=rf"^{path}: .*{said}"):
-            check_complete(path, table, side)
+            check_complete(path, table, side, fold.protocol, fold.held_out_value)
     write_side(tmp_path / "foreign.parquet", fold, "eval", "b" * 64)
     with pytest.raises(SplitNotAvailable, match=f"foreign.parquet: data_release_hash: expected {HASH}"):
-        check_complete(path, whole, tmp_path / "foreign.parquet")
+        check_complete(path, whole, tmp_path / "foreign.parquet", fold.protocol, fold.held_out_value)
     with pytest.raises(SplitNotAvailable, match="expected other"):
-        check_complete(tmp_path / "other" / fold.held_out_value / "predictions.parquet", whole, side)
+        check_complete(path, whole, side, "other", fold.held_out_value)
 
 
 def test_an_undefined_fold_is_complete_without_predictions(fitted, tmp_path):
@@ -239,7 +239,7 @@ def test_an_undefined_fold_is_complete_without_predictions(fitted, tmp_path):
     write_side(side, replace(fold, undefined_reason=why), "eval", HASH)
     empty = replace(result, predictions=PREDICTION_SCHEMA.empty_table(), undefined_reason=why)
     write_fitted(path.with_name("readout.safetensors"), path, empty, HASH, PROVENANCE)
-    check_complete(path, read_fitted(path, HASH, 0).predictions, side)
+    check_complete(path, read_fitted(path, HASH, 0).predictions, side, fold.protocol, fold.held_out_value)
     write_fitted(path.with_name("readout.safetensors"), path, replace(result, undefined_reason=why), HASH, PROVENANCE)
     with pytest.raises(InputError, match="is foreign, expected the 0 queries"):
-        check_complete(path, read_fitted(path, HASH, 0).predictions, side)
+        check_complete(path, read_fitted(path, HASH, 0).predictions, side, fold.protocol, fold.held_out_value)

@@ -153,7 +153,7 @@ def test_code_digests_tell_models_apart():
     plan = Plan(CONFIG, ROOT)
     assert plan.embed_code("dsp") != plan.embed_code("prior")
     assert plan.embed_code("dsp") == Plan(CONFIG, ROOT).embed_code("dsp")
-    assert plan.code("scripts/fit_fold.py") != plan.code("scripts/score_task.py")
+    assert plan.code("fit_fold") != plan.code("score_task")
 
 
 def test_jobs_run_on_one_thread_with_this_source():

@@ -223,18 +223,19 @@ def test_replicates_come_back_by_model_task_and_value(world, tmp_path):
     first = path.read_bytes()
     write_replicates(path, draws, made)
     assert path.read_bytes() == first
-    found = primary_replicates(world.manifest, [path], 0, "dev")
+    files = [("toy", AOA.value, path)]
+    found = primary_replicates(world.manifest, files, 0, "dev")
     assert list(found) == ["toy"]
     assert sorted(found["toy"][AOA]) == ["E_RURAL", "E_URBAN"]
     np.testing.assert_array_equal(found["toy"][AOA]["E_URBAN"], draws[key])
     with pytest.raises(InputError, match="given twice"):
-        primary_replicates(world.manifest, [path, path], 0, "dev")
+        primary_replicates(world.manifest, files * 2, 0, "dev")
     for key, other in {"data_release_hash": "a" * 64, "seed": 1, "eval_split": "holdout", "model": "other"}.items():
         write_replicates(path, draws, replace(made, **{key: other}))
         with pytest.raises(InputError, match=f"score_replicates.parquet: {key}: {other}, expected"):
-            primary_replicates(world.manifest, [path], 0, "dev")
+            primary_replicates(world.manifest, files, 0, "dev")
     write_replicates(path, draws, replace(made, enrolment_seed=0))
     with pytest.raises(InputError, match="enrolment_seed: 0, expected None"):
-        primary_replicates(world.manifest, [path], 0, "dev")
+        primary_replicates(world.manifest, files, 0, "dev")
     write_replicates(path, {}, made)
-    assert primary_replicates(world.manifest, [path], 0, "dev") == {"toy": {AOA: {}}}
+    assert primary_replicates(world.manifest, files, 0, "dev") == {"toy": {AOA: {}}}

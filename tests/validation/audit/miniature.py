@@ -24,6 +24,7 @@ from emma.data.scenes import read_index, write_scenes
 from emma.data.tables import write_table
 from emma.evaluation.fitting import check_complete, fit_fold, read_fitted, write_fitted
 from emma.evaluation.scoring import ReplicateSource, fold_record, primary_replicates, score_task, write_replicates
+from emma.results.layout import Layout
 from emma.results.leaderboard import board_csv, build_board
 from emma.results.records import Board, RunRecord
 from emma.results.runs import collect_run, stress_report
@@ -196,7 +197,7 @@ def _score(project, manifest, task, entry, protocols, assigned, seed):
             fitted = fit_fold(spec, protocol, fold, assigned, embeddings)
             write_fitted(*files, fitted, manifest.data_release_hash, provenance)
             read[name, value] = found = read_fitted(files[1], manifest.data_release_hash, seed)
-            check_complete(files[1], found.predictions, split / "eval.parquet")
+            check_complete(files[1], found.predictions, split / "eval.parquet", name, value)
             folds.setdefault(name, {})[value] = (found.predictions, found.undefined_reason)
     scored, replicates = score_task(spec, task.value, folds, manifest.bootstrap, seed)
     board = board_protocols(spec)
@@ -247,7 +248,7 @@ def _captures(project, manifest, backbones, seed):
         table, scenes = folder / model / "embeddings.parquet", [folder / "scenes.parquet"]
         provenance = run.run_manifest.model_provenance
         write_embeddings(table, backbone, scenes, contract=Contract(normalise="none"), provenance=provenance)
-        sides = read_sides(manifest, declared, results, model, Split.DEV, Embeddings.read(table))
+        sides = read_sides(manifest, declared, Layout(results), model, Split.DEV, Embeddings.read(table))
         scores, tables = score_capture(spec, declared, manifest, sides, seed)
         for side, predictions in tables.items():
             path = folder / model / f"{side}.parquet"
@@ -276,8 +277,9 @@ def publish_board(results: Path) -> None:
     manifest = load_manifest(results / "release/manifest.json")
     runs = {str(path): parse(RunRecord, read_json(path), path) for path in sorted((results / "runs").glob("*.json"))}
     paths = sorted((results / "folds").glob("*/*/score_replicates.parquet"))
+    files = [(*Layout.model_task_of(path), path) for path in paths]
     first = next(iter(runs.values()))
-    replicates = primary_replicates(manifest, paths, first.run_manifest.seed, first.eval_split)
+    replicates = primary_replicates(manifest, files, first.run_manifest.seed, first.eval_split)
     gaps = read_gaps(results / "reports/sim_to_real.json", manifest, runs)
     board, aggregation = build_board(manifest, runs, replicates, gaps)
     write_json(results / "leaderboard.json", board.model_dump(mode="json"))

@@ -18,6 +18,7 @@ from emma.data.tables import lists_to_matrix, matrix_to_lists, write_table
 from emma.evaluation.fitting import PREDICTION_SCHEMA, PredictedFold
 from emma.evaluation.records import FoldHashes, FoldRecord, Replicates
 from emma.evaluation.scoring import ReplicateSource, fold_record, score_task, write_replicates
+from emma.results.layout import Layout
 from emma.results.records import RunRecord
 from emma.results.runs import run_record, task_record
 from emma.tasks import Split, TaskID
@@ -90,16 +91,14 @@ def write_scored(scored: Scored, expected: Expected, out: Path) -> None:
         expected: what it was held against.
         out: folder of ``folds/`` and ``runs/``.
     """
-    folder, release = out / "folds" / scored.record.model, expected.manifest.data_release_hash
+    layout, model, release = Layout(out), scored.record.model, expected.manifest.data_release_hash
     for key, table in scored.predictions.items():
-        task, protocol, held_out_value = key
-        place = folder / task.value / protocol / held_out_value
         metadata = scored.provenance.metadata | fold_metadata(expected.folds[key], release)
-        write_table(place / "predictions.parquet", table, metadata)
-        write_json(place / "metrics.json", scored.metrics[key].model_dump(mode="json"))
+        write_table(layout.predictions(model, *key), table, metadata)
+        write_json(layout.metrics(model, *key), scored.metrics[key].model_dump(mode="json"))
     for task, replicates in scored.replicates.items():
-        write_replicates(folder / task.value / "score_replicates.parquet", replicates, scored.sources[task])
-    write_json(out / "runs" / f"{scored.record.model}.json", scored.record.model_dump(mode="json"))
+        write_replicates(layout.replicates(model, task), replicates, scored.sources[task])
+    write_json(layout.run(model), scored.record.model_dump(mode="json"))
 
 
 def joined(submitted: pa.Table, fold: Fold) -> pa.Table:

@@ -17,6 +17,7 @@ from emma.data.embeddings import Embeddings
 from emma.data.scenes import read_index
 from emma.data.tables import metadata_of, read_table
 from emma.evaluation.fitting import PREDICTION_SCHEMA
+from emma.results.layout import Layout
 from emma.version import HARNESS_VERSION
 
 
@@ -35,17 +36,17 @@ def capture_pairs(results: Results) -> list[tuple[str, str]]:
 def capture_files(results: Results) -> set[str]:
     """Files that the report rests on, by their name below the root."""
     sets = capture_sets(results)
-    names = {"reports/sim_to_real.json", "reports/sim_to_real.md"} if sets else set()
+    layout = Layout("")
+    paths = {layout.report("sim_to_real"), layout.report("sim_to_real", "md")} if sets else set()
     for name, declared in sets.items():
-        names |= {f"captures/{name}/record.json", f"captures/{name}/index.parquet"}
+        paths |= {layout.conversion(name), layout.capture_index(name)}
         if declared.twin != "release":
-            names |= {f"captures/{name}/twin/{split}.index.parquet" for split in ("TRAIN", "DEV")}
+            paths |= {layout.twin_index(name, split) for split in Layout.twin_splits}
     for name, model in capture_pairs(results):
-        folder = f"captures/{name}/{model}"
-        names.add(f"{folder}/metrics.json")
+        paths.add(layout.capture_metrics(name, model))
         if results.capture(name, model).undefined_reason is None:
-            names |= {f"{folder}/synth.parquet", f"{folder}/captured.parquet"}
-    return names
+            paths |= {layout.capture_predictions(name, model, side) for side in ("synth", "captured")}
+    return {path.as_posix() for path in paths}
 
 
 class Captures(Check):
@@ -60,20 +61,20 @@ class Captures(Check):
             self.note = "none configured"
             return
         for name, declared in sets.items():
-            path = results.path("captures", name, "record.json")
+            path = results.layout.conversion(name)
             with self.item(path):
                 self._record(results, path, name)
             self._declared(results, name, declared)
         fitted = 0
         for name, model in capture_pairs(results):
-            path = results.path("captures", name, model, "metrics.json")
+            path = results.layout.capture_metrics(name, model)
             with self.item(path):
                 fitted += self._scores(results, path, sets[name], model)
         self.note = f"{fitted} fitted again"
 
     def _record(self, results: Results, path: Path, name: str) -> None:
         record = results.conversion(name)
-        index = read_index(results.path("captures", name, "index.parquet"))
+        index = read_index(results.layout.capture_index(name))
         expected = {
             "record_sha256": content_hash(record.model_dump(mode="json", exclude={"record_sha256"})),
             "index_hash": table_hash(index),
@@ -85,7 +86,7 @@ class Captures(Check):
     def _declared(self, results: Results, name: str, declared: CaptureSet) -> None:
         """Compare what the report says of a set, its kind first, with the project's config where that is at hand."""
         config = results.project and results.project / "config" / "captures" / f"{name}.yaml"
-        report = results.path("reports", "sim_to_real.json")
+        report = results.layout.report("sim_to_real")
         if config is not None and config.is_file():
             with self.item(report):
                 expected = parse(CaptureSet, read_yaml(config), config)
@@ -94,8 +95,8 @@ class Captures(Check):
     def _scores(self, results: Results, path: Path, declared: CaptureSet, model: str) -> bool:
         """Whether the readout could be fit again."""
         record = results.capture(declared.name, model)
-        place = ("captures", declared.name, model)
-        held = results.path(*place, "embeddings.parquet")
+        layout = results.layout
+        held = layout.capture_embeddings(declared.name, model)
         embeddings = Embeddings.read(held) if held.exists() else None
         if embeddings is not None:
             self.compare(path, record.undefined_reason, embeddings.unsuited)
@@ -107,18 +108,19 @@ class Captures(Check):
         spec = capture_spec(manifest.spec(declared.task), declared)
         tables = {}
         for side in ("synth", "captured"):
-            where = results.path(*place, f"{side}.parquet")
+            where = layout.capture_predictions(declared.name, model, side)
             tables[side] = read_table(where, PREDICTION_SCHEMA)
             self.compare(where, table_hash(tables[side]), getattr(record.hashes, side))
             self.compare(where, metadata_of(tables[side]).get("data_release_hash"), manifest.data_release_hash)
-        index = read_index(results.path("captures", declared.name, "index.parquet"))
+        index = read_index(results.layout.capture_index(declared.name))
         again = scored(spec, declared, manifest, tables, index, results.seed())
         self.compare(path, {key: getattr(record, key) for key in CaptureScores.model_fields}, again, RESCORED)
         if embeddings is None:
             return False
-        sides = read_sides(manifest, declared, results.root, model, results.eval_split(), embeddings)
+        sides = read_sides(manifest, declared, layout, model, results.eval_split(), embeddings)
         for side, table in predict_sides(spec, sides).items():
-            self.compare(results.path(*place, f"{side}.parquet"), table_hash(tables[side]), table_hash(table))
+            where = layout.capture_predictions(declared.name, model, side)
+            self.compare(where, table_hash(tables[side]), table_hash(table))
         return True
 
     def _made(self, results: Results, path: Path, declared: CaptureSet, model: str) -> None:
@@ -145,8 +147,8 @@ class GapReport(Check):
 
     def run(self, results: Results) -> None:
         """Build the report again, and compare the board's blocks with it."""
-        path = results.path("reports", "sim_to_real.json")
-        rows = results.document("leaderboard.json")["models"]
+        path = results.layout.report("sim_to_real")
+        rows = results.document(results.layout.board)["models"]
         shown = {row["model"]: row["sim_to_real"] for row in rows}
         report = results.sim_to_real()
         if report is None:
@@ -155,12 +157,12 @@ class GapReport(Check):
                 self.fault(path, f"no such file, although the board shows a gap of {models[0]}")
             return
         with self.item(path):
-            self.compare(path, results.document("reports", "sim_to_real.json"), self._again(results), AGGREGATED)
+            self.compare(path, results.document(path), self._again(results), AGGREGATED)
         table = path.with_suffix(".md")
         with self.item(table):
             if table.read_text(encoding="utf-8") != report_text(report):
                 self.fault(table, "differs from sim_to_real.json")
-        board = results.path("leaderboard.json")
+        board = results.layout.board
         with self.item(board):
             blocks = {model: gaps.block for model, gaps in report.models.items()}
             expected = {model: blocks.get(model) for model in shown}

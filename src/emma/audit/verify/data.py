@@ -13,10 +13,8 @@ from emma.backbones.load import load_model_config
 from emma.data.provenance import Provenance
 from emma.data.release import load_release_config
 from emma.data.scenes import INDEX_SCHEMA, iterate_scenes, read_index
+from emma.results.layout import Layout
 from emma.tasks import Split
-
-#: Folders at the top of the results that hold other runs, or nothing that a number rests on.
-_APART = {"releases", "holdout", "logs", "floor_events"}
 
 #: Leftover models that are named one by one.
 _SHOWN = 8
@@ -24,21 +22,22 @@ _SHOWN = 8
 
 def expected_files(results: Results) -> set[str]:
     """Names, below the root, of every file that finished results hold and that a check reads."""
-    names = {"release/manifest.json", "leaderboard.json", "leaderboard.csv", "leaderboard.schema.json"}
-    names |= {"reports/aggregation.json"} | ({"reports/stress.json"} if results.has_stress() else set())
-    names |= {f"runs/{model}.json" for model in results.models()}
+    layout = Layout("")
+    paths = {layout.manifest, layout.board, layout.board_as("csv"), layout.board_as("schema.json")}
+    paths |= {layout.report("aggregation")} | ({layout.report("stress")} if results.has_stress() else set())
+    paths |= {layout.run(model) for model in results.models()}
     for task in results.tasks:
         for protocol, value in results.folds(task):
-            names |= {f"splits/{task}/{protocol}/{value}/{side}.parquet" for side in ("train", "eval")}
+            paths |= {layout.side(task, protocol, value, side) for side in ("train", "eval")}
         splits = {*results.manifest().splits.get(task, {}), results.eval_split()}
-        names |= {f"scenes/{task}/{split}.index.parquet" for split in splits}
+        paths |= {layout.index(task, split) for split in splits}
     for model, task, protocol, value in results.model_folds():
-        files = ["metrics.json", "predictions.parquet"]
-        files += [] if results.is_submitted(model) else ["readout.safetensors"]
-        names |= {f"folds/{model}/{task}/{protocol}/{value}/{file}" for file in files}
+        place = (model, task, protocol, value)
+        paths |= {layout.metrics(*place), layout.predictions(*place)}
+        paths |= set() if results.is_submitted(model) else {layout.readout(*place)}
         kind = "score" if protocol in results.board_protocols(task) else "stress"
-        names.add(f"folds/{model}/{task}/{kind}_replicates.parquet")
-    return names | capture_files(results)
+        paths.add(layout.replicates(model, task, kind))
+    return {path.as_posix() for path in paths} | capture_files(results)
 
 
 class Inventory(Check):
@@ -48,14 +47,14 @@ class Inventory(Check):
 
     def run(self, results: Results) -> None:
         """Compare the files found with those that manifest, runs and protocols ask for."""
-        expected = {"release/manifest.json", "leaderboard.json"}
+        expected = {Layout("").manifest.as_posix(), Layout("").board.as_posix()}
         unbuilt: set[str] | None = None
         with self.item(results.root):
             expected = expected_files(results)
             unbuilt = set() if results.has_stress() else self._of_stress(results)
         for name in sorted(expected):
             with self.item(results.root / name):
-                path = results.path(*name.split("/"))
+                path = results.layout.at(*name.split("/"))
                 if not path.is_file():
                     self.fault(path, f"no such file{self._why(results, name)}")
                 elif path.stat().st_size == 0:
@@ -63,7 +62,7 @@ class Inventory(Check):
         for path in sorted(results.root.rglob("*")):
             name = path.relative_to(results.root).as_posix()
             top = name.split("/")[0]
-            if top in _APART and top != name:
+            if top in Layout.apart and top != name:
                 continue
             if path.is_symlink():
                 self.fault(path, "a link, expected a file of its own")
@@ -96,14 +95,14 @@ class Inventory(Check):
     @staticmethod
     def _of_stress(results: Results) -> set[str]:
         """Files of stress folds, which may be there before their report is."""
-        names = set()
+        layout, paths = Layout(""), set()
         for model in results.models():
             for task in results.tasks_of(model):
-                names.add(f"folds/{model}/{task}/stress_replicates.parquet")
-                for protocol, value in results.folds(task):
-                    files = ("metrics.json", "predictions.parquet", "readout.safetensors")
-                    names |= {f"folds/{model}/{task}/{protocol}/{value}/{file}" for file in files}
-        return names
+                paths.add(layout.replicates(model, task, "stress"))
+                for fold in results.folds(task):
+                    place = (model, task, *fold)
+                    paths |= {layout.metrics(*place), layout.predictions(*place), layout.readout(*place)}
+        return {path.as_posix() for path in paths}
 
 
 class Manifest(Check):
@@ -113,7 +112,7 @@ class Manifest(Check):
 
     def run(self, results: Results) -> None:
         """Recompute ``data_release_hash``; compare tasks, anchors, recipe and seeds with the config."""
-        path = results.path("release", "manifest.json")
+        path = results.layout.manifest
         with self.item(path):
             manifest = results.manifest()
             for task in manifest.tasks:
@@ -141,7 +140,7 @@ class Indexes(Check):
                 frozen[Split.HOLDOUT] = manifest.holdout.splits[task]
             seen: dict = {}
             for split, record in frozen.items():
-                path = results.index_path(task, split)
+                path = results.layout.index(task, split)
                 with self.item(path):
                     index = results.index(task, split)
                     if table_hash(index) != record.index_hash:
@@ -161,11 +160,10 @@ class Scenes(Check):
 
     def run(self, results: Results) -> None:
         """Hash every scene file that is there, one row group at a time."""
-        folder = results.path("scenes")
-        files = [path for path in sorted(folder.glob("*/*.parquet")) if not path.name.endswith(".index.parquet")]
+        files = results.layout.scene_files()
         for path in files:
             with self.item(path):
-                index_path = results.path("scenes", path.parent.name, f"{path.stem}.index.parquet")
+                index_path = results.layout.index(*Layout.split_of(path))
                 index = read_index(index_path)
                 start = 0
                 for rows, _ in iterate_scenes(path):
@@ -190,7 +188,7 @@ class Weights(Check):
         for model, path in results.run_files().items():
             with self.item(path):
                 provenance = results.run(model).run_manifest.model_provenance
-                weights = results.path("weights", f"{model}.safetensors")
+                weights = results.layout.weights(model)
                 if weights.is_file() and provenance.weights_sha256 != sha256(weights.read_bytes()):
                     self.fault(weights, "weights_sha256: is not the one of the run record")
                 config_path = results.project and results.project / "config" / "models" / f"{model}.yaml"

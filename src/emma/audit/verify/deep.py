@@ -44,7 +44,7 @@ class Regenerated(Check):
         """Compare ids; where they differ, samples, if they are at hand."""
         identical = 0
         for task, split, start, iq, columns in self.chunks(results):
-            path = results.path("scenes", task.value, f"{split.value}.parquet")
+            path = results.layout.scenes(task, split)
             with self.item(path):
                 wanted = results.index(task, split).slice(start, len(iq))["iq_sha256"].to_pylist()
                 rows = [{name: columns[name][row] for name in columns} for row in range(len(iq))]
@@ -79,14 +79,14 @@ class Reembedded(Check):
                 continue
             config_path = (results.project or results.root) / "config" / "models" / f"{model}.yaml"
             for task in results.tasks_of(model):
-                path = results.path("embeddings", model, f"{task.value}.parquet")
-                scenes = results.path("scenes", task.value, f"{results.eval_split().value}.parquet")
+                path = results.layout.embeddings(model, task)
+                scenes = results.layout.scenes(task, results.eval_split())
                 if not (path.is_file() and scenes.is_file() and config_path.is_file()):
                     absent += 1
                     continue
                 with self.item(path):
                     config = load_model_config(config_path)
-                    weights = results.path("weights", f"{model}.safetensors")
+                    weights = results.layout.weights(model)
                     backbone, _ = load_backbone(config, results.project, weights if weights.is_file() else None)
                     index, iq = next(iterate_scenes(scenes))
                     wanted = embed_batch(backbone, iq, index, config)
@@ -116,9 +116,9 @@ class Refitted(Check):
         for key in results.model_folds():
             model, task, protocol, value = key
             chosen = int(sha256("/".join(key).encode()), 16) % self.share == 0
-            if not chosen or not results.path("embeddings", model, f"{task.value}.parquet").is_file():
+            if not chosen or not results.layout.embeddings(model, task).is_file():
                 continue
-            path = results.fold_path(*key, "predictions.parquet")
+            path = results.layout.predictions(*key)
             with self.item(path):
                 spec = results.manifest().tasks[task]
                 assigned = results.index(task, Split.TRAIN), results.index(task, results.eval_split())

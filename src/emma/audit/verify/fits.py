@@ -31,7 +31,7 @@ class Splits(Check):
         """Build each fold again and compare content."""
         for task in results.tasks:
             for protocol, value in results.folds(task):
-                path = results.side_path(task, protocol, value, "train").parent
+                path = results.layout.side(task, protocol, value, "train").parent
                 with self.item(path):
                     actual = results.fold(task, protocol, value)
                     expected = results.rebuilt(task, protocol, value)
@@ -54,7 +54,7 @@ class Guards(Check):
     def run(self, results: Results) -> None:
         """Run the harness's guards again on every fold as written."""
         for task in results.tasks:
-            paths = [results.index_path(task, split) for split in (Split.TRAIN, results.eval_split())]
+            paths = [results.layout.index(task, split) for split in (Split.TRAIN, results.eval_split())]
             with self.item(paths[0].parent):
                 splits = (Split.TRAIN, results.eval_split())
                 assigned = [
@@ -62,7 +62,7 @@ class Guards(Check):
                     for split, path in zip(splits, paths, strict=True)
                 ]
                 for protocol, value in results.folds(task):
-                    path = results.side_path(task, protocol, value, "train").parent
+                    path = results.layout.side(task, protocol, value, "train").parent
                     with self.item(path):
                         fold = results.fold(task, protocol, value)
                         try:
@@ -81,7 +81,7 @@ class EmbeddingTables(Check):
         absent = 0
         for model in results.models():
             for task in [] if results.is_submitted(model) else results.tasks_of(model):
-                path = results.path("embeddings", model, f"{task.value}.parquet")
+                path = results.layout.embeddings(model, task)
                 if not path.exists():
                     absent += 1
                     continue
@@ -109,7 +109,7 @@ class Predictions(Check):
         """Compare rows with the rebuilt fold, metadata with manifest and run, and the hash with the metrics file."""
         for model, task, protocol, value in results.model_folds():
             key = (model, task, protocol, value)
-            path = results.fold_path(*key, "predictions.parquet")
+            path = results.layout.predictions(*key)
             with self.item(path):
                 table = results.predictions(*key)
                 metadata = metadata_of(table)
@@ -127,7 +127,7 @@ class Predictions(Check):
 
     def _metrics(self, results: Results, key: tuple[str, TaskID, str, str], table: pa.Table) -> None:
         model, task, protocol, value = key
-        path = results.fold_path(*key, "metrics.json")
+        path = results.layout.metrics(*key)
         record = results.metrics(*key)
         expected = {
             "model": model,
@@ -158,7 +158,7 @@ class Readouts(Check):
             model, task, protocol, value = key
             if results.is_submitted(model):
                 continue
-            path = results.fold_path(*key, "readout.safetensors")
+            path = results.layout.readout(*key)
             with self.item(path):
                 if not path.is_file():
                     raise InputError(f"{path}: no such file")
@@ -170,7 +170,7 @@ class Readouts(Check):
                     continue
                 spec = results.manifest().tasks[task]
                 self._capacity(path, spec, tensors)
-                if results.path("embeddings", model, f"{task.value}.parquet").exists():
+                if results.layout.embeddings(model, task).exists():
                     reapplied += 1
                     self._reapply(results, key, spec, tensors)
         self.note = f"{reapplied} applied again"
@@ -183,7 +183,7 @@ class Readouts(Check):
 
     def _reapply(self, results: Results, key: tuple, spec: TaskSpec, tensors: dict[str, np.ndarray]) -> None:
         model, task, _, _ = key
-        path = results.fold_path(*key, "predictions.parquet")
+        path = results.layout.predictions(*key)
         table = results.predictions(*key)
         actual = lists_to_matrix(table["scores"], target_of(spec).width, path)
         expected = load_readout(spec, tensors).scores(results.embeddings(model, task).of(table["scene_id"]))

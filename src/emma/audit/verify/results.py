@@ -22,6 +22,7 @@ from emma.data.scenes import read_index
 from emma.data.tables import metadata_of, read_table, unique_ids
 from emma.evaluation.fitting import PREDICTION_SCHEMA
 from emma.evaluation.records import FoldRecord
+from emma.results.layout import Layout
 from emma.results.records import RunRecord
 from emma.tasks import Split, TaskID
 
@@ -47,8 +48,19 @@ def _remembered(method: Callable[..., T]) -> Callable[..., T]:
     return reader
 
 
+class OwnLayout(Layout):
+    """The layout of results that others made: a path that a link leads out of them is refused."""
+
+    def at(self, *names: str) -> Path:
+        """The path of ``names`` below the root; InputError for a name or a link that would leave it."""
+        path = super().at(*names)
+        if not path.resolve().is_relative_to(self.root.resolve()):
+            raise InputError(f"{path}: leads out of {self.root}, expected a file of its own")
+        return path
+
+
 class Results:
-    """The folder that the workflow wrote.
+    """The folder that the workflow wrote; ``layout`` says where its files are.
 
     Args:
         root: ``results``, or the folder of another release or of a HOLDOUT run.
@@ -59,26 +71,17 @@ class Results:
     """
 
     def __init__(self, root: str | Path, project: str | Path | None = None) -> None:
-        self.root = Path(root)
+        self.root, self.layout = Path(root), OwnLayout(root)
         self.project = None if project is None else Path(project)
         if not self.root.is_dir():
             raise InputError(f"{root}: expected a folder of results or a release archive")
         self._memory: dict[tuple, tuple[Any, str | None]] = {}
         self._embeddings: tuple[tuple[str, str], Embeddings] | None = None
 
-    def path(self, *parts: str) -> Path:
-        """A file below the root; InputError for a part or a link that would leave it."""
-        if any(part in {"", ".", ".."} or "/" in part or "\0" in part for part in parts):
-            raise InputError(f"{self.root}: {'/'.join(parts)!r} is no path below it")
-        path = self.root.joinpath(*parts)
-        if not path.resolve().is_relative_to(self.root.resolve()):
-            raise InputError(f"{path}: leads out of {self.root}, expected a file of its own")
-        return path
-
     @_remembered
     def manifest(self) -> DataReleaseManifest:
         """The release's manifest, whose hash is that of its content."""
-        return load_manifest(self.path("release", "manifest.json"))
+        return load_manifest(self.layout.manifest)
 
     @property
     def tasks(self) -> list[TaskID]:
@@ -89,12 +92,12 @@ class Results:
     def run_files(self) -> dict[str, Path]:
         """Run records of this board's models, by model."""
         entrants = set(self.models())
-        return {path.stem: path for path in sorted(self.path("runs").glob("*.json")) if path.stem in entrants}
+        return {path.stem: path for path in sorted(self.layout.runs.glob("*.json")) if path.stem in entrants}
 
     @_remembered
     def run(self, model: str) -> RunRecord:
         """One model's run record."""
-        path = self.path("runs", f"{model}.json")
+        path = self.layout.run(model)
         record = parse(RunRecord, read_json(path), path)
         if record.model != model:
             raise InputError(f"{path}: model: expected {model}, the file's name, found {record.model}")
@@ -118,9 +121,9 @@ class Results:
 
     def _found(self) -> set[str]:
         """Models that have a run record or a folder of folds."""
-        folds = self.path("folds")
+        folds = self.layout.at("folds")
         names = {path.name for path in folds.iterdir() if path.is_dir()} if folds.is_dir() else set()
-        names |= {path.stem for path in self.path("runs").glob("*.json")}
+        names |= {path.stem for path in self.layout.runs.glob("*.json")}
         return {name for name in names if not name.startswith(".")}
 
     @_remembered
@@ -130,10 +133,10 @@ class Results:
         # The checks of these files say what is wrong with them.
         unreadable = contextlib.suppress(InputError, LookupError, TypeError, AttributeError)
         with unreadable:
-            found["leaderboard.json"] = {str(row["model"]) for row in self.document("leaderboard.json")["models"]}
+            found["leaderboard.json"] = {str(row["model"]) for row in self.document(self.layout.board)["models"]}
         for report in ("aggregation", "stress", "sim_to_real"):
             with unreadable:
-                found[f"reports/{report}.json"] = set(map(str, self.document("reports", f"{report}.json")["models"]))
+                found[f"reports/{report}.json"] = set(map(str, self.document(self.layout.report(report))["models"]))
         config = self.project and self.project / "config" / "config.yaml"
         if config is not None and config.is_file():
             declared = found["config/config.yaml"] = set()
@@ -181,21 +184,17 @@ class Results:
                 return self.run(model).run_manifest.seed
             except InputError:
                 continue
-        raise InputError(f"{self.path('runs')}: no readable run record, expected one a model")
+        raise InputError(f"{self.layout.runs}: no readable run record, expected one a model")
 
     @_remembered
-    def document(self, *parts: str) -> Any:
+    def document(self, path: Path) -> Any:
         """A JSON file."""
-        return read_json(self.path(*parts))
-
-    def index_path(self, task: TaskID, split: Split) -> Path:
-        """Where the index of a task's split is."""
-        return self.path("scenes", task.value, f"{split.value}.index.parquet")
+        return read_json(path)
 
     @_remembered
     def index(self, task: TaskID, split: Split) -> pa.Table:
         """The index of a task's split, as written."""
-        return read_index(self.index_path(task, split))
+        return read_index(self.layout.index(task, split))
 
     @_remembered
     def protocols(self, task: TaskID) -> dict[str, OODProtocol]:
@@ -211,7 +210,7 @@ class Results:
     @_remembered
     def has_stress(self) -> bool:
         """Whether the stress report was built."""
-        return self.path("reports", "stress.json").exists()
+        return self.layout.report("stress").exists()
 
     def folds(self, task: TaskID) -> Iterator[tuple[str, str]]:
         """(protocol, value) of every fold of a task."""
@@ -231,14 +230,10 @@ class Results:
                     if stress or protocol in self.board_protocols(task):
                         yield model, task, protocol, value
 
-    def side_path(self, task: TaskID, protocol: str, value: str, side: str) -> Path:
-        """Where the train or eval side of a fold is."""
-        return self.path("splits", task.value, protocol, value, f"{side}.parquet")
-
     @_remembered
     def fold(self, task: TaskID, protocol: str, value: str) -> Fold:
         """A fold as written."""
-        sides = (self.side_path(task, protocol, value, side) for side in ("train", "eval"))
+        sides = (self.layout.side(task, protocol, value, side) for side in ("train", "eval"))
         return read_fold(*sides, protocol, value, self.manifest().data_release_hash)
 
     @_remembered
@@ -247,14 +242,10 @@ class Results:
         indexes = self.index(task, Split.TRAIN), self.index(task, self.eval_split())
         return self.protocols(task)[protocol].fold(value, *indexes, self.seed())
 
-    def fold_path(self, model: str, task: TaskID, protocol: str, value: str, file: str) -> Path:
-        """Where a file of a model's fold is."""
-        return self.path("folds", model, task.value, protocol, value, file)
-
     @_remembered
     def predictions(self, model: str, task: TaskID, protocol: str, value: str) -> pa.Table:
         """A fold's predictions as written."""
-        path = self.fold_path(model, task, protocol, value, "predictions.parquet")
+        path = self.layout.predictions(model, task, protocol, value)
         table = read_table(path, PREDICTION_SCHEMA)
         unique_ids(path, table["scene_id"])
         return table
@@ -266,30 +257,30 @@ class Results:
     def provenance(self, model: str, task: TaskID, protocol: str, value: str) -> Provenance:
         """What a fold's predictions say made them; InputError where they do not say."""
         metadata = metadata_of(self.predictions(model, task, protocol, value))
-        return provenance_of(metadata, self.fold_path(model, task, protocol, value, "predictions.parquet"))
+        return provenance_of(metadata, self.layout.predictions(model, task, protocol, value))
 
     @_remembered
     def metrics(self, model: str, task: TaskID, protocol: str, value: str) -> FoldRecord:
         """A fold's metrics as written."""
-        path = self.fold_path(model, task, protocol, value, "metrics.json")
+        path = self.layout.metrics(model, task, protocol, value)
         return parse(FoldRecord, read_json(path), path)
 
     @_remembered
     def conversion(self, name: str) -> ConversionRecord:
         """The conversion record of a capture set."""
-        path = self.path("captures", name, "record.json")
+        path = self.layout.conversion(name)
         return parse(ConversionRecord, read_json(path), path)
 
     @_remembered
     def capture(self, name: str, model: str) -> CaptureRecord:
         """A model's scores on a capture set."""
-        path = self.path("captures", name, model, "metrics.json")
+        path = self.layout.capture_metrics(name, model)
         return parse(CaptureRecord, read_json(path), path)
 
     @_remembered
     def sim_to_real(self) -> SimToRealReport | None:
         """The sim-to-real report; None where none was built."""
-        path = self.path("reports", "sim_to_real.json")
+        path = self.layout.report("sim_to_real")
         return parse(SimToRealReport, read_json(path), path) if path.exists() else None
 
     def embeddings(self, model: str, task: TaskID) -> Embeddings:
@@ -297,5 +288,5 @@ class Results:
         key = (model, task.value)
         if self._embeddings is None or self._embeddings[0] != key:
             self._embeddings = None
-            self._embeddings = key, Embeddings.read(self.path("embeddings", model, f"{task.value}.parquet"))
+            self._embeddings = key, Embeddings.read(self.layout.embeddings(model, task))
         return self._embeddings[1]

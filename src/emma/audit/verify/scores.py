@@ -32,7 +32,7 @@ class Scores(Check):
         """Rescore every bundle with the metric code."""
         for model in results.models():
             for task in results.tasks_of(model):
-                with self.item(results.path("folds", model, task.value)):
+                with self.item(results.layout.replicates(model, task).parent):
                     self._task(results, model, task)
 
     def _task(self, results: Results, model: str, task: TaskID) -> None:
@@ -43,7 +43,7 @@ class Scores(Check):
             folds.setdefault(key[2], {})[key[3]] = (results.predictions(*key), results.undefined_reason(*key))
         scored, replicates = score_task(manifest.tasks[task], task.value, folds, manifest.bootstrap, results.seed())
         for key in keys:
-            path = results.fold_path(*key, "metrics.json")
+            path = results.layout.metrics(*key)
             with self.item(path):
                 self.checked -= 1
                 actual = results.metrics(*key).metrics
@@ -55,7 +55,7 @@ class Scores(Check):
         for kind in ("score", "stress"):
             own = {key: draws for key, draws in replicates.items() if (key[0] in board) == (kind == "score")}
             if own or kind == "score":
-                path = results.path("folds", model, task.value, f"{kind}_replicates.parquet")
+                path = results.layout.replicates(model, task, kind)
                 self._replicates(path, own, source)
 
     def _replicates(self, path: Path, expected: Replicates, source: ReplicateSource) -> None:
@@ -84,7 +84,7 @@ class Runs(Check):
     def run(self, results: Results) -> None:
         """Collect each model's metrics again."""
         for model in results.models():
-            path = results.path("runs", f"{model}.json")
+            path = results.layout.run(model)
             with self.item(path):
                 actual = results.run(model)
                 self.compare(path, actual, self._again(results, actual), AGGREGATED)
@@ -129,13 +129,13 @@ class Provenance(Check):
                     self.fault(path, f"harness_version: {version}, expected {HARNESS_VERSION}, that of this harness")
                 if runs[str(path)].release != results.manifest().release:
                     self.fault(path, f"release: expected {results.manifest().release}")
-        with self.item(results.path("runs")):
+        with self.item(results.layout.runs):
             if not runs:
-                raise InputError(f"{results.path('runs')}: no run record, expected one a model")
+                raise InputError(f"{results.layout.runs}: no run record, expected one a model")
             check_provenance(results.manifest(), runs)
-        with self.item(results.path("leaderboard.json")):
+        with self.item(results.layout.board):
             rows = [row.model for row in _board(results).models]
-            path, lost = results.path("leaderboard.json"), sorted(set(results.run_files()) - set(rows))
+            path, lost = results.layout.board, sorted(set(results.run_files()) - set(rows))
             for model in lost:
                 who = results.named_by(model)
                 self.fault(
@@ -155,17 +155,17 @@ class BoardFiles(Check):
 
     def run(self, results: Results) -> None:
         """Build the board again and compare all its files."""
-        path = results.path("leaderboard.json")
+        path = results.layout.board
         with self.item(path):
             board, aggregation = self._again(results)
-            self.compare(path, results.document("leaderboard.json"), board, AGGREGATED)
-            where = results.path("reports", "aggregation.json")
+            self.compare(path, results.document(path), board, AGGREGATED)
+            where = results.layout.report("aggregation")
             with self.item(where):
-                self.compare(where, results.document("reports", "aggregation.json"), aggregation, AGGREGATED)
-        schema = results.path("leaderboard.schema.json")
+                self.compare(where, results.document(where), aggregation, AGGREGATED)
+        schema = results.layout.board_as("schema.json")
         with self.item(schema):
-            self.compare(schema, results.document("leaderboard.schema.json"), Board.model_json_schema())
-        csv = results.path("leaderboard.csv")
+            self.compare(schema, results.document(schema), Board.model_json_schema())
+        csv = results.layout.board_as("csv")
         with self.item(csv):
             actual, expected = csv.read_text(encoding="utf-8").splitlines(), board_csv(_board(results)).splitlines()
             if actual != expected:
@@ -177,13 +177,13 @@ class BoardFiles(Check):
     @staticmethod
     def _again(results: Results) -> tuple[Board, AggregationReport]:
         runs = {str(path): results.run(model) for model, path in results.run_files().items()}
-        paths = [
-            results.path("folds", model, task.value, "score_replicates.parquet")
+        files = [
+            (model, task, results.layout.replicates(model, task))
             for model in results.run_files()
             for task in results.tasks_of(model)
         ]
         split = results.eval_split().value.lower()
-        replicates = primary_replicates(results.manifest(), paths, results.seed(), split)
+        replicates = primary_replicates(results.manifest(), files, results.seed(), split)
         real = {row.model: row.sim_to_real for row in _board(results).models}
         return build_board(results.manifest(), runs, replicates, real)
 
@@ -198,16 +198,16 @@ class Stress(Check):
         if not results.has_stress():
             self.note = "not built"
             return
-        path = results.path("reports", "stress.json")
+        path = results.layout.report("stress")
         with self.item(path):
             paths = [
-                results.fold_path(*key, "metrics.json")
+                results.layout.metrics(*key)
                 for key in results.model_folds()
                 if key[2] not in results.board_protocols(key[1])
             ]
             expected = stress_report(results.manifest(), paths)
-            self.compare(path, results.document("reports", "stress.json"), expected, AGGREGATED)
+            self.compare(path, results.document(path), expected, AGGREGATED)
 
 
 def _board(results: Results) -> Board:
-    return parse(Board, results.document("leaderboard.json"), results.path("leaderboard.json"))
+    return parse(Board, results.document(results.layout.board), results.layout.board)
