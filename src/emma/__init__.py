@@ -4,6 +4,25 @@ Names are imported when they are first used, so that ``import emma`` costs nothi
 """
 
 import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from emma.captures.adapters import RealCaptureAdapter
+    from emma.captures.gap import SimToRealGap
+    from emma.data.protocols import (
+        LeaveOneBandOut,
+        LeaveOneEnvironmentOut,
+        LeaveOneSNRRegimeOut,
+        LeaveOneUnitOut,
+        OODProtocol,
+        SplitNotAvailable,
+    )
+    from emma.data.release import DataReleaseManifest
+    from emma.metrics import *  # noqa: F403
+    from emma.results.aggregate import Aggregator, OODAvg
+    from emma.results.evaluator import EvalRun, Evaluator, ProtocolRunner
+    from emma.results.manifest import RunManifest
+    from emma.tasks import OODAxis, Split, TaskID, TaskSpec
 
 __version__ = "0.1.0"
 
@@ -20,18 +39,30 @@ _HOME = {
     "results.evaluator": ("ProtocolRunner", "Evaluator", "EvalRun"),
     "results.manifest": ("RunManifest",),
     "data.release": ("DataReleaseManifest",),
-    "metrics": ("Metric", "METRICS"),
     "results.aggregate": ("Aggregator", "OODAvg"),
     "captures.gap": ("SimToRealGap",),
     "captures.adapters": ("RealCaptureAdapter",),
 }
 _MODULE_OF = {name: f"emma.{module}" for module, names in _HOME.items() for name in names}
+#: Every other public name is one that this package exports, so that a metric is added without an edit here.
+_OTHERS = "emma.metrics"
 
-__all__ = sorted(_MODULE_OF)  # noqa: PLE0605 (the list is the table above)
+
+def module_of(name: str) -> str:
+    """The module that a public name is imported from."""
+    return _MODULE_OF.get(name, _OTHERS)
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     """Import a public name from its module on first use."""
-    if name not in _MODULE_OF:
+    if name == "__all__":
+        return sorted({*_MODULE_OF, *importlib.import_module(_OTHERS).__all__})
+    module = None if name.startswith("_") else importlib.import_module(module_of(name))
+    if module is None or name not in getattr(module, "__all__", (name,)):
         raise AttributeError(f"module emma has no attribute {name}")
-    return getattr(importlib.import_module(_MODULE_OF[name]), name)
+    return getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    """The public names, and what modules have."""
+    return sorted({*globals(), *__getattr__("__all__")})

@@ -1,133 +1,126 @@
-"""Which code made a result: digests of a program's import closure within this project, and library versions."""
+"""Which code made a result: digests of what a program can reach, and the versions of the libraries that it imports.
+
+Python itself does not count: numbers come from libraries, and what the standard library gives here (hashes, JSON,
+fractions) is the same in every version.
+"""
 
 from __future__ import annotations
 
-import ast
-import contextlib
 import functools
-import importlib.metadata
-from collections.abc import Iterable, Sequence
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-import grimp
-
 from common.hashing import content_hash, sha256
-from emma import _MODULE_OF
+from workflow_support.imports import PACKAGES, SOURCE_ROOT, Reach, reach, reach_of, source_of, texts_of
 
-_SOURCE_ROOT = Path(__file__).resolve().parent.parent
-_PACKAGES = ("common", "emma", "rfgen", "floor_events", "workflow_support")
-
-
-@functools.cache
-def _graph() -> grimp.ImportGraph:
-    return grimp.build_graph(*_PACKAGES, include_external_packages=False, cache_dir=None)
-
-
-def _source(module: str) -> Path:
-    stem = _SOURCE_ROOT.joinpath(*module.split("."))
-    return stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
+#: Packages that are imported and decide no number: what pydantic and PyYAML read of the configuration stands, as read,
+#: in the parameters of the rules; threadpoolctl holds libraries to the one thread that jobs have anyway.
+_NEUTRAL = frozenset({"pydantic", "threadpoolctl", "typing_extensions", "yaml"})
 
 
 @functools.cache
 def _module_digest(module: str) -> str:
-    path = _source(module)
+    path = source_of(module)
     return sha256(path.read_bytes()) if path.exists() else ""
 
 
-def imported(text: bytes) -> list[str]:
-    """Names of modules that a program's text imports, those of emma's lazy names too, sorted.
-
-    Args:
-        text: Python source; SyntaxError where it is none.
-
-    Returns:
-        dotted names, of which some may be names in a module.
-    """
-    tree = ast.parse(text)
-    found: set[str] = set()
-    aliases: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-            aliases |= {alias.asname or "emma" for alias in node.names if alias.name == "emma"}
-            aliases |= {"emma" for alias in node.names if alias.name.startswith("emma.") and alias.asname is None}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    # ``emma`` imports its public names when they are first used: its import alone reaches none of their modules.
-    lazy = {name.removeprefix("emma.") for name in found if name.startswith("emma.")}
-    lazy |= {
-        node.attr
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in aliases
-    }
-    every = set(_MODULE_OF.values()) if "*" in lazy else set()
-    return sorted(found | every | {_MODULE_OF[name] for name in lazy & set(_MODULE_OF)})
+@functools.cache
+def _data_digests(package: str) -> dict[str, str]:
+    """Digests of the files in a package's folder that are no Python (templates, tables), by their path."""
+    folder = source_of(package).parent
+    return {path.relative_to(SOURCE_ROOT).as_posix(): sha256(path.read_bytes()) for path in _data_files(folder)}
 
 
-def closure(modules: Iterable[str]) -> list[str]:
-    """All project modules that importing ``modules`` can reach, with the packages above them, sorted."""
-    graph = _graph()
-    found: set[str] = set()
-    waiting = [module for module in modules if module in graph.modules]
-    while waiting:
-        module = waiting.pop()
-        if module in found:
+def _data_files(folder: Path) -> Iterator[Path]:
+    """Files of a folder and of those below it that are no packages of their own."""
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith(".") or path.name == "__pycache__":
             continue
-        found.add(module)
-        parents = [module.rpartition(".")[0]] if "." in module else []
-        direct = graph.find_modules_directly_imported_by(module)
-        lazy = imported(_source(module).read_bytes()) if "emma" in direct else []
-        waiting += [*parents, *direct, *(name for name in lazy if name in graph.modules)]
-        # A package that looks for its modules imports them all, though no statement names them.
-        children = [name for name in graph.modules if name.rpartition(".")[0] == module]
-        if children and b"iter_modules(__path__)" in _source(module).read_bytes():
-            waiting += children
-    return sorted(found)
+        if path.is_dir():
+            if not (path / "__init__.py").exists():
+                yield from _data_files(path)
+        elif path.suffix != ".py":
+            yield path
 
 
-def code_digest(program: str | Path, factories: Sequence[str] = (), libraries: Sequence[str] = ()) -> str:
-    """Digest of what decides a program's numbers: its own text, its import closure, and library versions.
+@functools.cache
+def _installed() -> tuple[Path, ...]:
+    """Folders that describe installed distributions."""
+    folders = (Path(entry) for entry in dict.fromkeys(sys.path) if entry)
+    return tuple(info for folder in folders if folder.is_dir() for info in sorted(folder.glob("*.dist-info")))
+
+
+@functools.cache
+def _versions(package: str) -> dict[str, str]:
+    """Versions of the distributions that hold an importable package; none where it is not installed.
+
+    ``importlib.metadata.packages_distributions`` would read the lists of files of all that is installed, in 0.3 s; most
+    packages stand in a distribution whose name begins with theirs.
+    """
+    listed = re.compile(rf"^{re.escape(package)}(?:/|\.py,|\.[^/,]*\.(?:so|pyd),)", re.MULTILINE)
+    near = [info for info in _installed() if info.name.lower().startswith(package.lower())]
+    for infos in (near, [info for info in _installed() if info not in near]):
+        holding = [info.name.removesuffix(".dist-info").partition("-") for info in infos if _lists(info, listed)]
+        if holding:
+            return {name: version for name, _, version in holding}
+    return {}
+
+
+def _lists(info: Path, pattern: re.Pattern[str]) -> bool:
+    record = info / "RECORD"
+    return record.is_file() and pattern.search(record.read_text(encoding="utf-8")) is not None
+
+
+def _digests(reached: Reach) -> dict[str, dict[str, str]]:
+    """Digests of modules and of their packages' data files, and versions of libraries."""
+    packages = [module for module in reached.modules if source_of(module).name == "__init__.py"]
+    data = {name: digest for package in packages for name, digest in _data_digests(package).items()}
+    return {
+        "modules": {module: _module_digest(module) for module in reached.modules},
+        "data": data,
+        "libraries": library_versions(reached.packages),
+    }
+
+
+def library_versions(packages: Iterable[str]) -> dict[str, str]:
+    """Versions, by distribution, of those packages that can decide a number and are installed."""
+    counted = (package for package in packages if package not in _NEUTRAL)
+    return {name: version for package in counted for name, version in _versions(package).items()}
+
+
+def code_digest(program: str | Path, factories: Sequence[str] = ()) -> str:
+    """Digest of what decides a program's numbers.
+
+    That is its own text and those of the modules beside it that it imports, its import closure within the project with
+    the data files of its packages, and the versions of the libraries that any of them imports.
 
     Args:
         program: path of a Python program.
         factories: further modules that it loads by name.
-        libraries: distributions whose versions count.
     """
-    text = Path(program).read_bytes()
-    roots = [*factories, *imported(text)]
-    return content_hash(
-        {
-            "program": sha256(text),
-            "modules": {module: _module_digest(module) for module in closure(roots)},
-            "libraries": {name: importlib.metadata.version(name) for name in sorted(libraries)},
-        }
-    )
+    texts = texts_of(program)
+    own, loaded = reach_of(texts.values()), reach(factories)
+    reached = Reach(*(sorted({*one, *other}) for one, other in zip(own, loaded, strict=True)))
+    return content_hash({"files": {name: sha256(text) for name, text in texts.items()}, **_digests(reached)})
 
 
 def outside_digest(root: str | Path, module: str) -> str:
     """Digest of a module that stands in the project's folder but in none of its packages.
 
-    All Python files beside it count, and what they import of the project's packages.
+    All Python files beside it count, what they import of the project's packages, and their libraries' versions.
 
     Returns:
         the digest; an empty text for the project's packages, which ``code_digest`` follows, and for installed ones.
     """
     stem = Path(root).joinpath(*module.split("."))
-    if module.partition(".")[0] in _PACKAGES or not (stem.is_dir() or stem.with_suffix(".py").is_file()):
+    if module.partition(".")[0] in PACKAGES or not (stem.is_dir() or stem.with_suffix(".py").is_file()):
         return ""
     folder = stem if stem.is_dir() else stem.parent
     # A module at the top of the project has the whole project beside it: only itself counts.
     beside = sorted(folder.glob("*.py")) if folder != Path(root) else [stem.with_suffix(".py")]
     texts = {path.name: path.read_bytes() for path in beside}
-    roots: list[str] = []
-    for text in texts.values():
-        # A file that is no Python is the importing job's to refuse.
-        with contextlib.suppress(SyntaxError, ValueError):
-            roots += imported(text)
-    reached = {module: _module_digest(module) for module in closure(roots)}
-    return content_hash({"files": {name: sha256(text) for name, text in texts.items()}, "modules": reached})
-
-
-def modules_digest(modules: Sequence[str]) -> str:
-    """Digest of the import closure of modules within the project."""
-    return content_hash({module: _module_digest(module) for module in closure(modules)})
+    return content_hash(
+        {"files": {name: sha256(text) for name, text in texts.items()}, **_digests(reach_of(texts.values()))}
+    )

@@ -24,23 +24,6 @@ from emma.tasks import Split, TaskID, TaskSpec
 from workflow_support.config import check_config
 from workflow_support.identity import code_digest, outside_digest
 
-#: Libraries that decide numbers, by the program that they decide them in.
-_LIBRARIES = {
-    "make_channels": ("numpy", "torch", "sionna-no-rt"),
-    "make_scenes": ("numpy", "scipy"),
-    "embed": ("numpy", "scipy", "torch", "onnxruntime"),
-    "pretrain": ("numpy", "torch"),
-    "fit_fold": ("numpy", "scipy"),
-    "score_task": ("numpy", "torchmetrics"),
-    "score_submission": ("numpy", "torchmetrics"),
-    "make_twin": ("numpy",),
-    "make_surrogate": ("numpy", "sigmf"),
-    "convert_captures": ("numpy", "scipy", "sigmf"),
-    "embed_captures": ("numpy", "scipy", "torch", "onnxruntime"),
-    "score_captures": ("numpy", "scipy"),
-    "build_page": ("altair", "vl-convert-python", "Jinja2"),
-}
-
 
 def job_environment(root: str | Path) -> dict[str, str]:
     """What every job's environment holds: this project's folder and source, this interpreter, one thread a library.
@@ -192,7 +175,8 @@ class Plan:
     def _model(self, name: str) -> ModelConfig:
         path = f"config/models/{name}.yaml"
         config = load_model_config(self.root / path)
-        functions = {"factory": config.factory, "pretrain.function": config.pretrain and config.pretrain.function}
+        functions = {"factory": config.factory}
+        functions |= {"pretrain.function": config.pretrain.function} if config.pretrain else {}
         for field, reference in functions.items():
             if reference is not None:
                 check_reference(reference, f"{path}: {field}", self.root, elsewhere=self._elsewhere)
@@ -252,7 +236,7 @@ class Plan:
         """Digest of a program of ``scripts``, of what it reaches or loads by name, and of the libraries that count."""
         modules = [factory.partition(":")[0] for factory in factories if factory]
         path = self.home / "scripts" / f"{program}.py"
-        digest = code_digest(path, modules, _LIBRARIES.get(program, ()))
+        digest = code_digest(path, modules)
         outside = [found for module in modules if (found := outside_digest(self.root, module))]
         return "-".join([digest, *outside])
 
