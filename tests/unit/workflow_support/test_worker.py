@@ -104,6 +104,16 @@ PROGRAMS = {
                 time.sleep(0.5)
                 sys.stdout.close()
     """,
+    "later": """
+        import sys
+        def work():
+            import tabnanny
+        def other():
+            import sndhdr
+        if __name__ == "__main__":
+            print("tabnanny" in sys.modules, "sndhdr" in sys.modules)
+            work()
+    """,
     "brood": """
         import multiprocessing, os, signal, sys, time
         from pathlib import Path
@@ -310,6 +320,11 @@ def test_threads_and_exit_functions_are_waited_for(programs, holder):
         assert sorted(warm.stdout.splitlines()) == sorted(cold.stdout.splitlines())
         assert "undone" not in warm.stderr
     assert set(run(programs, holder.socket, "late").stdout.splitlines()) == {"a thread", "at exit", "finalised"}
+
+
+def test_what_a_job_imported_in_a_function_is_there_for_the_next_one(programs, holder):
+    said = [run(programs, holder.socket, "later").stdout for _ in range(3)]
+    assert said == ["False False\n", "True False\n", "True False\n"]
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-", "| true"])
