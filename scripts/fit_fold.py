@@ -7,7 +7,8 @@ from threadpoolctl import threadpool_limits
 
 from common.errors import OneLineParser, run_script
 from emma.data.embeddings import Embeddings
-from emma.data.protocols import protocol_named, read_fold
+from emma.data.folds import read_fold
+from emma.data.protocols import protocol_named
 from emma.data.release import load_manifest, read_assigned
 from emma.data.tables import without_pandas
 from emma.evaluation.fitting import fit_fold, write_fitted

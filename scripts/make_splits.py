@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from common.errors import InputError, OneLineParser, natural, run_script
-from emma.data.protocols import protocol_named, write_side
+from emma.data.folds import write_side
+from emma.data.protocols import protocol_named
 from emma.data.release import load_manifest, read_assigned
 from emma.data.tables import without_pandas
 from emma.results.layout import Layout

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from emma.captures.adapters import RealCaptureAdapter
     from emma.captures.gap import SimToRealGap
+    from emma.data.folds import SplitNotAvailable
     from emma.data.protocols import (
         LeaveOneBandOut,
         LeaveOneEnvironmentOut,
         LeaveOneSNRRegimeOut,
         LeaveOneUnitOut,
         OODProtocol,
-        SplitNotAvailable,
     )
     from emma.data.release import DataReleaseManifest
     from emma.metrics import *  # noqa: F403
@@ -34,8 +34,8 @@ _HOME = {
         "LeaveOneUnitOut",
         "LeaveOneBandOut",
         "LeaveOneSNRRegimeOut",
-        "SplitNotAvailable",
     ),
+    "data.folds": ("SplitNotAvailable",),
     "results.evaluator": ("ProtocolRunner", "Evaluator", "EvalRun"),
     "results.manifest": ("RunManifest",),
     "data.release": ("DataReleaseManifest",),

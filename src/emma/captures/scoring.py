@@ -20,7 +20,7 @@ from emma.captures.gap import SimToRealGap
 from emma.captures.records import CaptureRecord, CaptureScores, ConversionRecord, GroupScore, SideHashes, SideScore
 from emma.captures.settings import CaptureSet
 from emma.data.embeddings import Embeddings
-from emma.data.protocols import fold_table
+from emma.data.folds import fold_table
 from emma.data.provenance import Provenance
 from emma.data.release import DataReleaseManifest, read_assigned
 from emma.data.scenes import read_index

@@ -14,7 +14,9 @@ from common.errors import InputError
 from common.files import atomic
 from common.hashing import sha256, table_hash
 from emma.data.embeddings import Embeddings
-from emma.data.protocols import Fold, OODProtocol, fold_metadata, guard_fold, read_side
+from emma.data.folds import Fold, fold_metadata, read_side
+from emma.data.guards import guard_fold
+from emma.data.protocols import OODProtocol
 from emma.data.provenance import Provenance, provenance_of
 from emma.data.tables import matrix_to_lists, metadata_of, read_table, unique_ids, write_table
 from emma.evaluation.records import FoldHashes

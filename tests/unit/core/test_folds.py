@@ -13,14 +13,8 @@ from common.hashing import table_hash
 from emma.backbones.embed import write_embeddings
 from emma.backbones.inputs import Contract
 from emma.data.embeddings import Embeddings
-from emma.data.protocols import (
-    Fold,
-    LeaveOneBandOut,
-    SplitNotAvailable,
-    board_protocols,
-    primary_protocol,
-    write_side,
-)
+from emma.data.folds import Fold, SplitNotAvailable, write_side
+from emma.data.protocols import LeaveOneBandOut, board_protocols, primary_protocol
 from emma.data.provenance import Provenance
 from emma.evaluation.fitting import PREDICTION_SCHEMA, FittedFold, check_complete, fit_fold, read_fitted, write_fitted
 from emma.readouts import Readout, load_readout

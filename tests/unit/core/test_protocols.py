@@ -10,21 +10,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from common.errors import InputError
+from emma.data.folds import Fold, SplitNotAvailable, read_fold, write_side
+from emma.data.guards import guard_fold
 from emma.data.protocols import (
-    Fold,
     InDistribution,
     LeaveOneBandOut,
     LeaveOneEnvironmentOut,
     LeaveOneSNRRegimeOut,
     LeaveOneUnitOut,
     OODProtocol,
-    SplitNotAvailable,
     board_protocols,
-    guard_fold,
     primary_protocol,
-    read_fold,
     task_protocols,
-    write_side,
 )
 from emma.tasks import OODAxis, TaskID, TaskSpec
 
@@ -440,3 +437,19 @@ def test_names_of_classes_are_numbered_by_the_spec_alone(world):
     expected = [float(spec.classes.index(named[scene])) for scene in column(fold.train, "scene_id")]
     assert column(fold.train, "target") == expected
     np.testing.assert_array_equal(np.unique(expected), [0, 1])
+
+
+def test_a_protocol_is_named_without_a_task_and_bound_to_one(world):
+    """``LeaveOneEnvironmentOut()`` knows its axis alone; a task gives it held-out values, folds and a head."""
+    free, spec = LeaveOneEnvironmentOut(), world.manifest.spec(TaskID.E_LOC_LOS)
+    assert free.axis is OODAxis.ENVIRONMENT
+    for needs_a_task in (free.eval_values, free.readout_head):
+        with pytest.raises(InputError, match="leave-one-environment-out: no task"):
+            needs_a_task()
+    bound = free.for_task(spec)
+    assert bound.eval_values() == list(spec.held_out)
+    assert (bound.readout_head().kind, bound.readout_head().tensors) == ("logistic", {})
+    with pytest.raises(InputError, match="the task is pinned to device"):
+        free.for_task(world.manifest.spec(TaskID.E_ID_FP))
+    with pytest.raises(InputError, match="no task"):
+        free.eval_values()

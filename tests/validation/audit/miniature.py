@@ -17,7 +17,8 @@ from emma.captures.report import read_gaps, report_text, sim_to_real_report
 from emma.captures.scoring import capture_record, capture_spec, read_sides, score_capture
 from emma.captures.settings import CaptureSet, Labels
 from emma.data.embeddings import Embeddings
-from emma.data.protocols import board_protocols, read_fold, task_protocols, write_side
+from emma.data.folds import read_fold, write_side
+from emma.data.protocols import board_protocols, task_protocols
 from emma.data.provenance import Provenance
 from emma.data.release import freeze, load_manifest, load_release_config, manifest_record, read_assigned
 from emma.data.scenes import read_index, write_scenes

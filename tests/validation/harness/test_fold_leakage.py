@@ -8,7 +8,8 @@ import pytest
 
 from common.errors import InputError
 from emma import Split, SplitNotAvailable, TaskID
-from emma.data.protocols import InDistribution, guard_fold, primary_protocol, task_protocols
+from emma.data.guards import guard_fold
+from emma.data.protocols import InDistribution, primary_protocol, task_protocols
 from emma.data.release import freeze
 from emma.tasks import target_of
 
@@ -70,8 +71,8 @@ def test_shared_samples_or_link(small, task: str, column: str, what: str) -> Non
     train, evaluation = small.index(task)
     protocol = primary_protocol(small.manifest.spec(task))
     fold = protocol.fold("E_URBAN", train, evaluation, 0)
-    scored = int(np.flatnonzero(protocol.held_out(evaluation, "E_URBAN"))[0])
-    fitted = int(np.flatnonzero(protocol.fitted(train, "E_URBAN"))[-1])
+    scored = int(np.flatnonzero(protocol.eval_mask(evaluation, "E_URBAN"))[0])
+    fitted = int(np.flatnonzero(protocol.train_mask(train, "E_URBAN"))[-1])
     twin = altered(evaluation, scored, **{column: train[column][fitted].as_py()})
     with pytest.raises(SplitNotAvailable, match=f"{column}: train and eval share a {what}"):
         guard_fold(protocol, fold, train, twin)

@@ -9,15 +9,9 @@ import pytest
 from common.errors import InputError
 from emma import LeaveOneEnvironmentOut, ProtocolRunner, SplitNotAvailable, TaskID
 from emma.data.embeddings import Embeddings
-from emma.data.protocols import (
-    board_protocols,
-    fold_table,
-    guard_fold,
-    primary_protocol,
-    read_fold,
-    task_protocols,
-    write_side,
-)
+from emma.data.folds import fold_table, read_fold, write_side
+from emma.data.guards import guard_fold
+from emma.data.protocols import board_protocols, primary_protocol, task_protocols
 from emma.evaluation.fitting import fit_fold
 
 HASH = "a" * 64
@@ -82,7 +76,7 @@ def test_swapped_sides(los, environment: str) -> None:
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_swapped_environments(los, environment: str) -> None:
     """Fit on TRAIN scenes of the held-out environment, score DEV scenes of the training one."""
-    train, evaluation = (los.protocol.held_out(index, environment) for index in los.assigned)
+    train, evaluation = (los.protocol.eval_mask(index, environment) for index in los.assigned)
     swapped = replace(los.fold(environment), train=los.rows(0, train, "fit"), eval=los.rows(1, ~evaluation, "query"))
     with pytest.raises(SplitNotAvailable, match="train scene carries the held-out value"):
         los.fit(swapped)
@@ -122,7 +116,7 @@ def test_swapped_splits_on_disk(small, tmp_path) -> None:
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_one_leaking_scene(los, environment: str) -> None:
     fold = los.fold(environment)
-    held_out = los.protocol.held_out(los.assigned[0], environment)
+    held_out = los.protocol.eval_mask(los.assigned[0], environment)
     leaks = {
         "carries the held-out value": los.rows(0, held_out, "fit").slice(0, 1),
         "not assigned": as_role(fold.eval.slice(0, 1), "fit"),
@@ -134,7 +128,7 @@ def test_one_leaking_scene(los, environment: str) -> None:
 
 def test_one_foreign_scene_is_scored(los) -> None:
     fold = los.fold("E_URBAN")
-    scene = los.rows(1, ~los.protocol.held_out(los.assigned[1], "E_URBAN"), "query").slice(0, 1)
+    scene = los.rows(1, ~los.protocol.eval_mask(los.assigned[1], "E_URBAN"), "query").slice(0, 1)
     with pytest.raises(SplitNotAvailable, match="eval scene does not carry the held-out value"):
         los.fit(replace(fold, eval=joined(fold.eval, scene)))
 

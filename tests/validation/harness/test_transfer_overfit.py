@@ -15,7 +15,8 @@ from common.streams import random_generator
 from emma import EvalRun, SplitNotAvailable, TaskID
 from emma.backbones.inputs import as_channels, normalise
 from emma.backbones.load import ModelConfig
-from emma.data.protocols import Fold, fold_table, primary_protocol
+from emma.data.folds import Fold, fold_table
+from emma.data.protocols import primary_protocol
 from emma.data.provenance import Pretraining
 from emma.evaluation.fitting import FittedFold, fit_fold
 from emma.evaluation.scoring import metric_inputs

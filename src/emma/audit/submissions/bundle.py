@@ -16,7 +16,7 @@ from pydantic import Field
 
 from common.errors import InputError
 from common.files import parse, read_yaml
-from emma.data.protocols import Fold
+from emma.data.folds import Fold
 from emma.data.provenance import DeclaredReadout, Pretraining
 from emma.data.release import DataReleaseManifest
 from emma.data.tables import read_untrusted

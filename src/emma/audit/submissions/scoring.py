@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from common.files import write_json
 from common.hashing import table_hash
 from emma.audit.submissions.bundle import Bundle, Expected, FoldKey
-from emma.data.protocols import Fold, board_protocols, fold_metadata
+from emma.data.folds import Fold, fold_metadata
+from emma.data.protocols import board_protocols
 from emma.data.provenance import Provenance
 from emma.data.tables import lists_to_matrix, matrix_to_lists, write_table
 from emma.evaluation.fitting import PREDICTION_SCHEMA, PredictedFold

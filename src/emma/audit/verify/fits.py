@@ -10,7 +10,8 @@ from common.hashing import sha256, table_hash
 from emma.audit.verify.base import Check
 from emma.audit.verify.results import Results
 from emma.backbones.load import load_weights
-from emma.data.protocols import fold_metadata, guard_fold
+from emma.data.folds import fold_metadata
+from emma.data.guards import guard_fold
 from emma.data.release import read_assigned
 from emma.data.tables import lists_to_matrix, metadata_of
 from emma.evaluation.fitting import query_fault

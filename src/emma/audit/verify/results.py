@@ -15,7 +15,8 @@ from common.files import parse, read_json, read_yaml
 from emma.audit.submissions import Bundle
 from emma.captures.records import CaptureRecord, ConversionRecord, SimToRealReport
 from emma.data.embeddings import Embeddings
-from emma.data.protocols import Fold, OODProtocol, board_protocols, read_fold, task_protocols
+from emma.data.folds import Fold, read_fold
+from emma.data.protocols import OODProtocol, board_protocols, task_protocols
 from emma.data.provenance import Provenance, provenance_of
 from emma.data.release import DataReleaseManifest, load_manifest
 from emma.data.scenes import read_index

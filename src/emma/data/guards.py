@@ -1,0 +1,101 @@
+"""The guards of a fold: train and eval scenes are those that the protocol and the manifest allow, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from common.errors import InputError
+from emma.data.folds import Fold, SplitNotAvailable, fold_table
+from emma.data.protocols import OODProtocol
+from emma.data.tables import rows_of
+from emma.tasks import Split, TaskSpec, target_of
+
+
+def guard_fold(protocol: OODProtocol, fold: Fold, train_index: pa.Table, eval_index: pa.Table) -> None:
+    """Refuse a fold whose scenes are not those that the protocol and the manifest's assignments allow.
+
+    Args:
+        protocol: the protocol under which the fold is said to be.
+        fold: the fold as it would be fit and scored.
+        train_index: the frozen index of TRAIN, checked against the manifest.
+        eval_index: the frozen index of the evaluation split, checked against the manifest.
+
+    Raises:
+        SplitNotAvailable: the fold is another protocol's, or a side draws from a split that is not its own; a scene
+            is not assigned to its side's split, is on the wrong side of the held-out value, or is on both sides by id,
+            by samples or by propagation link; a scene of the protocol's is missing or stands twice; a label, session
+            or role is not the one that index and protocol give it.
+    """
+    where = f"fold {fold.protocol} {fold.held_out_value}"
+    sides: Mapping[str, tuple[pa.Table, pa.Table]] = {
+        "train": (fold.train, train_index),
+        "eval": (fold.eval, eval_index),
+    }
+    if fold.protocol != protocol.name or fold.held_out_value not in protocol.eval_values():
+        raise SplitNotAvailable(f"{where}: expected a fold of {protocol.name}")
+    rows = {}
+    for side, (table, index) in sides.items():
+        # Two indexes in each other's place agree with a fold made of them, though not with what their scenes say.
+        splits = set(index["split"].unique().to_pylist())
+        allowed = {Split.TRAIN.value} if side == "train" else {Split.DEV.value, Split.HOLDOUT.value}
+        if len(splits) > 1 or not splits <= allowed:
+            raise SplitNotAvailable(f"{where}: {side} draws from {', '.join(sorted(splits))}")
+        try:
+            rows[side] = index.take(pa.array(rows_of(index["scene_id"], table["scene_id"], where)))
+        except InputError as error:
+            raise SplitNotAvailable(f"{error}: not assigned to the split that {side} draws from") from None
+    if not protocol.train_mask(rows["train"], fold.held_out_value).all():
+        raise SplitNotAvailable(f"{where}: a train scene carries the held-out value")
+    queries = np.asarray(fold.eval["role"].to_pylist()) == "query"
+    if not protocol.eval_mask(rows["eval"], fold.held_out_value)[queries].all():
+        raise SplitNotAvailable(f"{where}: an eval scene does not carry the held-out value")
+    for column, what in (("scene_id", "scene"), ("iq_sha256", "samples"), ("link_id", "propagation link")):
+        shared = pc.is_in(rows["eval"][column], value_set=rows["train"][column].combine_chunks().drop_null())
+        if pc.any(shared).as_py():
+            raise SplitNotAvailable(f"{where}: {column}: train and eval share a {what}")
+    _guard_content(protocol, fold, rows, (train_index, eval_index))
+
+
+def _guard_content(
+    protocol: OODProtocol, fold: Fold, rows: Mapping[str, pa.Table], assigned: tuple[pa.Table, pa.Table]
+) -> None:
+    """Refuse a fold that is not all that the protocol makes of the indexes, or has other labels, sessions or roles."""
+    where = f"fold {fold.protocol} {fold.held_out_value}"
+    roles = {"train": fold.train["role"].to_pylist(), "eval": fold.eval["role"].to_pylist()}
+    for side, table in {"train": fold.train, "eval": fold.eval}.items():
+        if not fold_table(protocol.spec, rows[side], np.array(roles[side], str)).equals(table):
+            raise SplitNotAvailable(f"{where}: {side}: order, session or target differ from the index of the split")
+    value = fold.held_out_value
+    expected = protocol.train_mask(assigned[0], value), protocol.eval_mask(assigned[1], value)
+    actual = len(set(fold.train["scene_id"].to_pylist())), int(protocol.eval_mask(rows["eval"], value).sum())
+    if (fold.train.num_rows, *actual) != (actual[0], expected[0].sum(), expected[1].sum()):
+        raise SplitNotAvailable(f"{where}: scenes are missing or stand twice, expected every scene of the value once")
+    enrol = np.array(roles["eval"], str) == "enrol"
+    if set(roles["train"]) - {"fit"} or set(roles["eval"]) - {"enrol", "query"}:
+        raise SplitNotAvailable(f"{where}: role: expected fit in train, query or enrol in eval")
+    enrols = target_of(protocol.spec).enrols
+    if not enrols and enrol.any():
+        raise SplitNotAvailable(f"{where}: role: enrol, expected query alone for this task")
+    if enrols:
+        _guard_gallery(where, protocol.spec, rows["eval"], enrol, assigned[1])
+    reason = protocol.undefined_reason(fold)
+    if reason != fold.undefined_reason:
+        raise SplitNotAvailable(f"{where}: undefined_reason: {fold.undefined_reason}, expected {reason}")
+
+
+def _guard_gallery(where: str, spec: TaskSpec, rows: pa.Table, enrol: NDArray[np.bool_], index: pa.Table) -> None:
+    """Refuse a gallery that is not one whole session of each unit, or shares its receiver with a query of the unit."""
+    gallery = rows.filter(pa.array(enrol))
+    chains = pc.binary_join_element_wise(rows["device"], rows["receiver"], "/").to_numpy()
+    if np.isin(chains[~enrol], chains[enrol]).any():
+        raise SplitNotAvailable(f"{where}: receiver: a device is enrolled and queried at one")
+    sessions = set(zip(gallery["device"].to_pylist(), gallery["session"].to_pylist(), strict=True))
+    pairs = zip(index["device"].to_pylist(), index["session"].to_pylist(), strict=True)
+    whole = sum(pair in sessions for pair in pairs)
+    if sorted(device for device, _ in sessions) != sorted(spec.classes) or gallery.num_rows != whole:
+        raise SplitNotAvailable(f"{where}: role: expected one whole enrolment session of each device")
