@@ -107,12 +107,12 @@ class OODProtocol(ABC):
             value,
             fold_table(self.spec, train, np.full(train.num_rows, "fit")),
             fold_table(self.spec, chosen, roles[roles != ""]),
+            eval_split=eval_index["split"][0].as_py() if eval_index.num_rows else None,
+            enrolment_seed=seed if enrols else None,
         )
-        split = eval_index["split"][0].as_py() if eval_index.num_rows else None
-        facts = {"eval_split": split, "enrolment_seed": seed if enrols else None}
-        return replace(fold, undefined_reason=self.undefined_reason(fold), **facts)
+        return replace(fold, undefined_reason=self.undefined_reason(fold))
 
-    def _enrol(self, index: pa.Table, queries: np.ndarray, seed: int) -> Mask:
+    def _enrol(self, index: pa.Table, queries: Mask, seed: int) -> NDArray[np.str_]:
         """Roles of the rows: one enrolment session for every device, the queried scenes of the other sessions."""
         for column in ("device", "session", "receiver"):
             if index[column].null_count:

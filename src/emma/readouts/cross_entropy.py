@@ -84,7 +84,8 @@ class CrossEntropy:
             logits = np.hstack([np.zeros_like(logits), logits])
         chances = np.exp(logits - logits.max(axis=1, keepdims=True))
         chances /= chances.sum(axis=1, keepdims=True)
-        return chances[:, -self.outputs :]
+        own: Floats = chances[:, -self.outputs :]
+        return own
 
     def curvature(self, coefficients: Floats) -> Callable[[Floats], Floats]:
         """The Hessian there, as a map of directions ``[D + 1, K]``."""
@@ -125,7 +126,7 @@ class CrossEntropy:
         matrix[width, :width] = matrix[:width, width] = curvature @ rows
         matrix[width, width] = curvature.sum()
         matrix[np.diag_indices_from(matrix)] += self.penalty[:, 0] + 1e-13 * np.trace(matrix) + 1e-13
-        return np.linalg.inv(np.linalg.cholesky(matrix))
+        return np.asarray(np.linalg.inv(np.linalg.cholesky(matrix)), np.float64)
 
 
 def minimise(loss: CrossEntropy) -> tuple[Floats, float]:

@@ -55,7 +55,8 @@ class Discriminant(Readout):
     def scores(self, features: NDArray[Any]) -> Floats:
         """Cosines ``[N, C]`` to the enrolled centroids; zero where a vector has no length."""
         projected = self._standardised(features) @ self.tensors["projection"]
-        return _unit(projected) @ _unit(self.tensors["centroids"]).T
+        cosines: Floats = _unit(projected) @ _unit(self.tensors["centroids"]).T
+        return cosines
 
 
 def _unit(rows: Floats) -> Floats:

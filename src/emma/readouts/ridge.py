@@ -20,14 +20,14 @@ class Ridge(Readout):
 
     def parameters(self, width: int) -> int:
         """One regression with intercept per number regressed."""
-        return self.target.regressand(np.zeros(0)).shape[1] * (width + 1)
+        return int(self.target.regressand(np.zeros(0)).shape[1]) * (width + 1)
 
     def _fit(self, features: Floats, target: Floats) -> None:
         wanted = self.target.regressand(target)
         # Standardised features have mean zero, so that the intercept is the mean of the regressand.
         gram = features.T @ features / len(features)
         gram[np.diag_indices_from(gram)] += self.spec.regularisation
-        self.tensors["weights"] = np.linalg.solve(gram, features.T @ wanted / len(features))
+        self.tensors["weights"] = np.asarray(np.linalg.solve(gram, features.T @ wanted / len(features)), np.float64)
         self.tensors["intercept"] = wanted.mean(axis=0)
 
     def scores(self, features: NDArray[Any]) -> Floats:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from emma.tasks.targets.base import Floats, Measure, Target
+from emma.tasks.targets.base import Floats, Measure, Scores, Target
 
 if TYPE_CHECKING:
     from emma.tasks.spec import TaskSpec
@@ -38,7 +37,7 @@ class Angle(Target):
         """Degrees as they are."""
         return labels.cast(pa.float64())
 
-    def metric_inputs(self, metric: Measure, scores: Floats, target: Floats) -> tuple[NDArray, NDArray, int]:
+    def metric_inputs(self, metric: Measure, scores: Floats, target: Floats) -> tuple[Scores, Scores, int]:
         """Degrees against degrees."""
         del metric
         return scores[:, 0], target, 1

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Classes = NDArray[np.int64]
+#: What a metric takes: numbers, class indices or scores.
+Scores = Floats | Classes
 
 #: Every kind of label by its name, in the order of their modules' names.
 TARGETS: dict[str, type[Target]] = {}
@@ -82,7 +84,7 @@ class Target(ABC):
         """Labels as the float64 numbers that a fit takes, null where a scene has no label of the task."""
 
     @abstractmethod
-    def metric_inputs(self, metric: Measure, scores: Floats, target: Floats) -> tuple[NDArray, NDArray, int]:
+    def metric_inputs(self, metric: Measure, scores: Floats, target: Floats) -> tuple[Scores, Scores, int]:
         """What a metric takes, from scores.
 
         Args:

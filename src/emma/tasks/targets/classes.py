@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from emma.tasks.names import OODAxis
-from emma.tasks.targets.base import Classes, Floats, Measure, Target
+from emma.tasks.targets.base import Classes, Floats, Measure, Scores, Target
 
 if TYPE_CHECKING:
     from emma.tasks.spec import TaskSpec
@@ -40,7 +39,7 @@ class ClassLabel(Target):
         """Indices of the classes; null for a name that is none of them."""
         return pc.index_in(labels, value_set=pa.array(self.classes, pa.string())).cast(pa.float64())
 
-    def metric_inputs(self, metric: Measure, scores: Floats, target: Floats) -> tuple[NDArray, NDArray, int]:
+    def metric_inputs(self, metric: Measure, scores: Floats, target: Floats) -> tuple[Scores, Scores, int]:
         """Class scores against class indices."""
         del metric
         return scores, target.astype(np.int64), 1
@@ -79,7 +78,7 @@ class Binary(ClassLabel):
         """The positive class's logit."""
         return 1
 
-    def metric_inputs(self, metric: Measure, scores: Floats, target: Floats) -> tuple[NDArray, NDArray, int]:
+    def metric_inputs(self, metric: Measure, scores: Floats, target: Floats) -> tuple[Scores, Scores, int]:
         """A ranking takes the logit; a decision takes two class scores, so that a logit of zero is a tie."""
         ranks = self.form_for(metric) == "positive_score"
         return (scores[:, 0] if ranks else np.hstack([-scores, scores])), target.astype(np.int64), 1
@@ -106,7 +105,7 @@ class EnrolledClass(ClassLabel):
         if spec.readout.regularisation > 1:
             raise ValueError("readout.regularisation: expected a share, at most 1")
 
-    def metric_inputs(self, metric: Measure, scores: Floats, target: Floats) -> tuple[NDArray, NDArray, int]:
+    def metric_inputs(self, metric: Measure, scores: Floats, target: Floats) -> tuple[Scores, Scores, int]:
         """Class scores; for a verification metric every pair of a query and a unit, genuine or impostor."""
         classes = target.astype(np.int64)
         if self.form_for(metric) == "decisions":
