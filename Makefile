@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 SNAKEMAKE := $(if $(filter true 1,$(CI)),TTY_INTERACTIVE=0 )$(BIN)/snakemake --logger rich --cores $(CORES)
 PYTHON_SOURCES := src scripts tests benchmarks examples
 
-.PHONY: setup cluster leaderboard reports test test-cluster lint types format bench clean
+.PHONY: setup cluster leaderboard reports test test-cluster lint types format freeze bench clean
 
 setup: $(VENV)/installed
 
@@ -58,6 +58,10 @@ format: setup
 	$(BIN)/ruff check --fix $(PYTHON_SOURCES)
 	$(BIN)/ruff format $(PYTHON_SOURCES)
 	$(BIN)/snakefmt Snakefile workflow
+
+# After a change of scenes, labels, specs or scoring that is meant: records the hashes of the releases that ship.
+freeze: setup
+	$(BIN)/python scripts/freeze.py $(or $(RELEASES),tiny v0.1 v0.2)
 
 bench: setup
 	$(BIN)/python benchmarks/run_all.py $(if $(ONLY),--only $(ONLY))

@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 import yaml
 from measuring import ROOT, Runs, deliver, figure, job, parser, process, processes_in_turn
 
-from common.files import read_yaml
 from emma.data.embeddings import EMBEDDING_SCHEMA
-from emma.data.scenes import METADATA_SCHEMA, write_scenes
+from emma.data.extends import read_extended
+from emma.data.labels import CLASS
+from emma.data.scenes import METADATA_SCHEMA, SceneChunk, write_scenes
 from emma.data.tables import matrix_to_lists
 
 TASK, WIDTH = "E-LOC-LOS", 256
@@ -37,21 +38,21 @@ def chunks(split: str, count: int, samples: int, seed: int) -> Iterator[tuple[np
             "sample_rate_hz": np.full(n, 20e6),
             "center_frequency_hz": np.full(n, 2.4e9),
             "link_id": [f"{split}/{start + i}" for i in range(n)],
-            "label_class": [LABELS[i // 4 % 2] for i in range(n)],
         }
-        yield iq, {name: known.get(name, [None] * n) for name in METADATA_SCHEMA.names}
+        columns = {name: known.get(name, [None] * n) for name in METADATA_SCHEMA.names}
+        yield SceneChunk(iq, columns, {CLASS.name: [LABELS[i // 4 % 2] for i in range(n)]})
 
 
 def release(folder: Path, count: int) -> list[str | Path]:
     """A release of one task with so many TRAIN scenes and a third as many DEV ones; options of its fit program."""
-    config = read_yaml(ROOT / "config/releases/tiny.yaml")
+    config = read_extended(ROOT / "config/releases/tiny.yaml")
     config["tasks"] = {TASK: config["tasks"][TASK]}
     config["stress_regimes"] = {}
     (folder / "tiny.yaml").write_text(yaml.safe_dump(config))
     ids, sides = [], (("TRAIN", count), ("DEV", count // 3))
     for seed, (split, n) in enumerate(sides):
         paths = [folder / TASK / f"{split}{kind}.parquet" for kind in ("", ".index")]
-        write_scenes(*paths, chunks(split, n, 8, seed))
+        write_scenes(*paths, chunks(split, n, 8, seed), CLASS)
         ids += pq.read_table(paths[1])["scene_id"].chunks
     indexes = [folder / TASK / f"{split}.index.parquet" for split, _ in sides]
     manifest, fold = folder / "manifest.json", folder / "leave-one-environment-out/E_URBAN"

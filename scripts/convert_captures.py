@@ -11,13 +11,13 @@ from emma.data.tables import without_pandas
 
 
 def main() -> None:
-    """Read the set by its adapter and write scenes, index and record; all three or none."""
+    """Read the set by its adapter and write scenes, index, labels and record; all or none."""
     without_pandas()
     parser = OneLineParser(description=__doc__)
     parser.add_argument("--entry", required=True, help="the set's entry of real_captures, as JSON")
     parser.add_argument("--root", type=Path, required=True, help="the folder of the set")
     parser.add_argument("--out", type=Path, required=True, help="Parquet file of scenes with samples")
-    parser.add_argument("--index", type=Path, required=True, help="Parquet file of scenes without samples")
+    parser.add_argument("--index", type=Path, required=True, help="their index.parquet, no samples; labels beside it")
     parser.add_argument("--record", type=Path, required=True, help="the conversion record, JSON")
     arguments = parser.parse_args()
     try:

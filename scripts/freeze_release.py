@@ -5,7 +5,8 @@ from pathlib import Path
 import rfgen
 from common.errors import InputError, OneLineParser, run_script
 from common.files import write_json
-from emma.data.release import freeze, load_release_config, manifest_record
+from emma.data.freezing import freeze
+from emma.data.release import load_release_config, manifest_record
 from emma.data.tables import without_pandas
 from emma.results.layout import Layout
 from emma.tasks import Split, TaskID
@@ -16,7 +17,9 @@ def main() -> None:
     without_pandas()
     parser = OneLineParser(description=__doc__)
     parser.add_argument("--release-config", type=Path, required=True, help="config/releases/NAME.yaml")
-    parser.add_argument("--indexes", type=Path, nargs="+", required=True, help="files TASK/SPLIT.index.parquet")
+    parser.add_argument(
+        "--indexes", type=Path, nargs="+", required=True, help="files TASK/SPLIT.index.parquet, labels beside"
+    )
     parser.add_argument("--out", type=Path, required=True, help="the manifest, JSON")
     arguments = parser.parse_args()
     config = load_release_config(arguments.release_config)

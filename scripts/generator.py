@@ -1,5 +1,6 @@
 """Where the generator and the benchmark meet: HOLDOUT splits from a seed, single chunks again, scenes for a look."""
 
+import contextlib
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,30 +8,59 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+import rfgen
 from common.errors import InputError
 from common.files import parse
-from common.hashing import table_hash
 from common.streams import complex_normal, stream
 from emma.audit.verify import Results
 from emma.audit.verify.deep import Chunk
-from emma.data.release import DataReleaseManifest, ReleaseConfig, SplitRecord
-from emma.data.scenes import read_index, write_scenes
+from emma.data.freezing import freeze
+from emma.data.labels import label_field, labels_beside, read_labels
+from emma.data.published import PublishedRelease, published_release
+from emma.data.release import DataReleaseManifest, ReleaseConfig, SplitRecord, split_record
+from emma.data.scenes import SceneChunk, read_index, write_scenes
 from emma.tasks import Split, TaskID
 from rfgen.recipe import Recipe
-from rfgen.scenes import chunk_keys, generate, scene_columns
+from rfgen.scenes import chunk_keys, generate
 
 
-def holdout_splits(release: ReleaseConfig | DataReleaseManifest, source: Path, seed: str) -> Iterator[tuple]:
+def holdout_splits(
+    release: ReleaseConfig | DataReleaseManifest, source: Path, seed: str
+) -> Iterator[tuple[TaskID, SplitRecord]]:
     """Pairs of task and SplitRecord of the HOLDOUT split that a seed makes; the scenes themselves are not kept."""
+    for task, path in _made_split(release, source, Split.HOLDOUT, seed):
+        label = label_field(release.tasks[task])
+        yield task, split_record(read_index(path), read_labels(labels_beside(path), label))
+
+
+def made_release(config: ReleaseConfig, source: Path, folder: Path) -> PublishedRelease:
+    """Make the public splits of a release in ``folder``, freeze them, and say what is to be recorded of it."""
+    paths: dict[TaskID, dict[Split, Path]] = {}
+    for split in (Split.TRAIN, Split.DEV):
+        for task, path in _made_split(config, source, split, config.seed, folder):
+            paths.setdefault(task, {})[split] = path
+    return published_release(freeze(config, paths, rfgen.__version__, rfgen.source_digest()), folder)
+
+
+def _made_split(
+    release: ReleaseConfig | DataReleaseManifest,
+    source: Path,
+    split: Split,
+    seed: int | str,
+    folder: Path | None = None,
+) -> Iterator[tuple[TaskID, Path]]:
+    """Each task with the index of its scenes in a split; without ``folder``, they go when the next task is made."""
     recipe = parse(Recipe, release.rfgen, f"{source}: rfgen")
-    rays = rays_of(recipe, Split.HOLDOUT, seed, source)
-    with tempfile.TemporaryDirectory() as folder:
-        scenes, path = Path(folder) / "scenes.parquet", Path(folder) / "index.parquet"
-        for task in release.tasks:
-            chunks = generate(recipe, task.value, Split.HOLDOUT.value, rays, seed)
-            write_scenes(scenes, path, ((chunk.iq, scene_columns(chunk)) for chunk in chunks))
-            index = read_index(path)
-            yield task, SplitRecord(scenes=index.num_rows, index_hash=table_hash(index))
+    rays = rays_of(recipe, split, seed, source)
+    with contextlib.ExitStack() as stack:
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory())) if folder is None else folder
+        for task, spec in release.tasks.items():
+            own = place / (task.value if folder is not None else "scenes")
+            chunks = generate(recipe, task.value, split.value, rays, seed)
+            scenes = (SceneChunk(chunk.iq, chunk.metadata, chunk.labels) for chunk in chunks)
+            index_path = own / f"{split.value}.index.parquet"
+            write_scenes(own / f"{split.value}.parquet", index_path, scenes, label_field(spec))
+            yield task, index_path
 
 
 def rays_of(recipe: Recipe, split: str, seed: int | str, source: Path) -> pa.Table:
@@ -55,7 +85,7 @@ def sampled_chunks(results: Results, count: int = 2) -> Iterator[Chunk]:
         chosen = [keys[place] for place in places]
         chunks = generate(recipe, task.value, Split.DEV.value, rays, manifest.seed, chunk_keys=chosen)
         for place, chunk in zip(places, chunks, strict=True):
-            yield task, Split.DEV, place * len(chunk.iq), chunk.iq, scene_columns(chunk)
+            yield task, Split.DEV, place * len(chunk.iq), SceneChunk(chunk.iq, chunk.metadata, chunk.labels)
 
 
 def example_scenes(

@@ -1,15 +1,17 @@
-"""Write the scenes of one task and split, chunk by chunk, and their index."""
+"""Write the scenes of one task and split, chunk by chunk, with their index and the labels beside it."""
 
 import logging
 from pathlib import Path
 
 from common.errors import InputError, OneLineParser, run_script
 from common.files import parse
+from emma.data.labels import label_field
 from emma.data.release import load_release_config, split_seed
-from emma.data.scenes import write_scenes
+from emma.data.scenes import SceneChunk, write_scenes
 from emma.data.tables import open_parquet, without_pandas
+from emma.tasks import Split, TaskID
 from rfgen.recipe import Recipe
-from rfgen.scenes import SPLITS, generate, scene_columns
+from rfgen.scenes import SPLITS, generate
 
 
 def main() -> None:
@@ -21,16 +23,25 @@ def main() -> None:
     parser.add_argument("--split", choices=SPLITS, required=True, help="which split")
     parser.add_argument("--channels", type=Path, required=True, help="the split's table of rays")
     parser.add_argument("--out", type=Path, required=True, help="Parquet file of scenes with samples")
-    parser.add_argument("--index", type=Path, required=True, help="Parquet file of scenes without samples")
+    parser.add_argument(
+        "--index",
+        type=Path,
+        required=True,
+        help="their SPLIT.index.parquet, no samples; labels beside",
+    )
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     config = load_release_config(arguments.release_config)
     recipe = parse(Recipe, config.rfgen, f"{arguments.release_config}: rfgen")
+    # The pool is of no split that is scored, and has no labels.
+    scored = arguments.split in list(Split) and arguments.task in list(config.tasks)
+    label = label_field(config.tasks[TaskID(arguments.task)]) if scored else None
     with open_parquet(arguments.channels) as file:
         rays = file.read(use_threads=False)
     try:
         chunks = generate(recipe, arguments.task, arguments.split, rays, split_seed(config, arguments.split))
-        write_scenes(arguments.out, arguments.index, ((chunk.iq, scene_columns(chunk)) for chunk in chunks))
+        scenes = (SceneChunk(chunk.iq, chunk.metadata, chunk.labels) for chunk in chunks)
+        write_scenes(arguments.out, arguments.index, scenes, label)
     except InputError:
         raise
     except ValueError as error:

@@ -28,7 +28,8 @@ def main() -> None:
         expected = manifest.holdout.splits.get(task)
         differing += record != expected
         state = "ok   " if record == expected else "FAULT"
-        sys.stdout.write(f"{state} {task} HOLDOUT: {record.scenes} scenes, index_hash {record.index_hash}\n")
+        hashes = f"index_hash {record.index_hash}, labels_hash {record.labels_hash}"
+        sys.stdout.write(f"{state} {task} HOLDOUT: {record.scenes} scenes, {hashes}\n")
     sys.stdout.write(f"{arguments.manifest}: {f'{differing} splits differ' if differing else 'opened'}\n")
     raise SystemExit(1 if differing else 0)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, field_validator
 
 from common.errors import InputError
-from common.files import parse
+from common.files import parse, read_yaml
 from emma.captures.settings import CaptureEntry
 from emma.tasks import Strict
 
@@ -92,6 +92,8 @@ def check_config(value: dict[str, Any], root: Path, source: str = "config/config
     for key, folder, names in (("release", "releases", [config.release]), ("models", "models", config.models)):
         for name in names:
             if not (root / "config" / folder / f"{name}.yaml").is_file():
-                known = ", ".join(sorted(path.stem for path in (root / "config" / folder).glob("*.yaml")))
+                paths = (root / "config" / folder).glob("*.yaml")
+                # A file that others extend names no release, and cannot be asked for.
+                known = ", ".join(sorted(path.stem for path in paths if key != "release" or key in read_yaml(path)))
                 raise InputError(f"{source}: {key}: {name} is unknown, expected one of {known}")
     return config

@@ -135,12 +135,15 @@ class Plan:
         own, files = [], []
         for name in self.captures_of(model):
             task = self.captures[name][0].task
-            files += [self.layout.capture_index(name), self.layout.conversion(name)]
+            places = (self.layout.capture_index, self.layout.capture_labels, self.layout.conversion)
+            files += [place(name) for place in places]
             if self._has_twin(name):
-                files += [self.layout.twin_index(name, split) for split in Layout.twin_splits]
+                twin = (self.layout.twin_index, self.layout.twin_labels)
+                files += [place(name, split) for place in twin for split in Layout.twin_splits]
             else:
                 own.append(self.layout.embeddings(model, task))
-                files += [self.layout.index(task, split) for split in (Split.TRAIN, self.eval_split)]
+                release = (self.layout.index, self.layout.labels)
+                files += [place(task, split) for place in release for split in (Split.TRAIN, self.eval_split)]
         return [*own, *files]
 
     def capture_files(self, name: str) -> list[str]:

@@ -100,7 +100,7 @@ def test_a_deleted_fold_file_comes_back_by_its_own_chain(project):
 
 def test_a_changed_anchor_makes_a_new_release(project):
     """Anchors are part of the release: a change refreezes it, and no scene is made again."""
-    edit(project.folder / "config/releases/tiny.yaml", "maximum: 90.0", "maximum: 91.0")
+    edit(project.folder / "config/releases/base.yaml", "maximum: 90.0", "maximum: 91.0")
     jobs = set(project.jobs())
     assert {"release_manifest", "fit_fold", "board"} <= jobs
     assert not jobs & {"channels", "scenes", "embed"}
@@ -108,7 +108,7 @@ def test_a_changed_anchor_makes_a_new_release(project):
 
 def test_a_changed_recipe_makes_every_scene_stale(project):
     """The recipe decides the scenes; they are all made again."""
-    edit(project.folder / "config/releases/tiny.yaml", "gain_db: [-20.0, 20.0]", "gain_db: [-10.0, 10.0]")
+    edit(project.folder / "config/releases/base.yaml", "gain_db: [-20.0, 20.0]", "gain_db: [-10.0, 10.0]")
     assert {"channels", "scenes", "embed", "fit_fold", "board"} <= set(project.jobs())
 
 

@@ -6,6 +6,7 @@ rule fit_fold:
         manifest=LAYOUT.manifest,
         train_index=LAYOUT.index("{task}", "TRAIN"),
         eval_index=LAYOUT.index("{task}", EVAL),
+        labels=expand(LAYOUT.labels("{{task}}", "{split}"), split=["TRAIN", EVAL]),
         train=LAYOUT.side("{task}", "{protocol}", "{value}", "train"),
         eval=LAYOUT.side("{task}", "{protocol}", "{value}", "eval"),
         embeddings=LAYOUT.embeddings("{model}", "{task}"),

@@ -32,6 +32,7 @@ rule convert_captures:
     output:
         scenes=LAYOUT.capture_scenes("{captures}"),
         index=LAYOUT.capture_index("{captures}"),
+        labels=LAYOUT.capture_labels("{captures}"),
         record=LAYOUT.conversion("{captures}"),
     log:
         LAYOUT.log("captures", "{captures}", "convert"),
@@ -54,6 +55,7 @@ rule twin:
     output:
         scenes=LAYOUT.twin_scenes("{captures}", "{split}"),
         index=LAYOUT.twin_index("{captures}", "{split}"),
+        labels=LAYOUT.twin_labels("{captures}", "{split}"),
     log:
         LAYOUT.log("captures", "{captures}", "twin_{split}"),
     conda:

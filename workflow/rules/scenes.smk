@@ -25,6 +25,7 @@ rule scenes:
     output:
         scenes=LAYOUT.scenes("{task}", "{split}"),
         index=LAYOUT.index("{task}", "{split}"),
+        labels=LAYOUT.labels("{task}", "{split}"),
     log:
         LAYOUT.log("scenes", "{task}", "{split}"),
     conda:
@@ -43,8 +44,13 @@ rule scenes:
 
 rule release_manifest:
     input:
-        expand(
+        indexes=expand(
             LAYOUT.index("{task}", "{split}"),
+            task=PLAN.tasks,
+            split=["TRAIN", "DEV"],
+        ),
+        labels=expand(
+            LAYOUT.labels("{task}", "{split}"),
             task=PLAN.tasks,
             split=["TRAIN", "DEV"],
         ),
@@ -61,5 +67,5 @@ rule release_manifest:
     shell:
         program(
             "freeze_release",
-            "--release-config {params.release} --indexes {input} --out {output}",
+            "--release-config {params.release} --indexes {input.indexes} --out {output}",
         )

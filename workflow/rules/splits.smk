@@ -9,6 +9,7 @@ for task in PLAN.tasks:
             manifest=LAYOUT.manifest,
             train=LAYOUT.index(task, "TRAIN"),
             eval=LAYOUT.index(task, EVAL),
+            labels=[LAYOUT.labels(task, split) for split in ("TRAIN", EVAL)],
         output:
             [
                 LAYOUT.side(task, protocol, value, side)

@@ -12,6 +12,11 @@ for entrant in PLAN.submissions:
                 task=PLAN.tasks,
                 split=["TRAIN", EVAL],
             ),
+            labels=expand(
+                LAYOUT.labels("{task}", "{split}"),
+                task=PLAN.tasks,
+                split=["TRAIN", EVAL],
+            ),
             bundle=PLAN.bundle_files(entrant),
         output:
             [

@@ -6,6 +6,7 @@ Canonical: complex64 ``[antennas, samples]`` of unit mean power, azimuth in degr
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import importlib
 import math
@@ -17,14 +18,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 
 from common.errors import InputError
 from common.files import atomic, write_json
-from common.hashing import canonical_json, content_hash, sha256, table_hash
+from common.hashing import canonical_json, content_hash, sha256
 from emma.captures.records import Conversion, ConversionRecord
 from emma.captures.settings import CaptureEntry, SceneShape
-from emma.data.scenes import METADATA_SCHEMA, read_index, write_scenes
-from emma.tasks import TaskID
+from emma.data.labels import AZIMUTH, CLASS, DETAIL, labels_beside, read_labels
+from emma.data.release import split_record
+from emma.data.scenes import METADATA_SCHEMA, SceneChunk, read_index, write_scenes
 
 #: The split of every captured scene; no fold is ever fit on it.
 REAL_SPLIT = "EMMA-REAL-OOD"
@@ -91,20 +94,34 @@ class RealCaptureAdapter(ABC):
         return None
 
     def convert(self, scene_path: str | Path, index_path: str | Path, record_path: str | Path) -> ConversionRecord:
-        """Write canonical scenes, their index and the conversion record; all three or none.
+        """Write canonical scenes, their index, the labels beside it and the conversion record; all or none.
 
         Raises:
             InputError: the set is not what its layout promises.
         """
-        with atomic(scene_path) as scenes, atomic(index_path) as index, atomic(record_path) as record:
-            write_scenes(scenes, index, ((chunk.iq, self._columns(chunk)) for chunk in self.scenes()))
-            content = self._record(index)
+        paths = (scene_path, index_path, labels_beside(index_path), record_path)
+        with contextlib.ExitStack() as stack:
+            scenes, index, labels, record = (stack.enter_context(atomic(path)) for path in paths)
+            chunks = (SceneChunk(chunk.iq, self._metadata(chunk), self._labels(chunk)) for chunk in self.scenes())
+            write_scenes(scenes, index, chunks, self._label, labels_path=labels)
+            content = self._record(index, labels)
             write_json(record, content.model_dump(mode="json"))
         return content
 
-    def _columns(self, scenes: Scenes) -> dict[str, list]:
+    @property
+    def _label(self) -> pa.Field:
+        """The column that carries the set's labels: classes where the entry maps classes, else an angle."""
+        return CLASS if self.entry.mapping.classes else AZIMUTH
+
+    def _labels(self, scenes: Scenes) -> dict[str, list[Any]]:
+        """Label columns; ``detail`` where the set gives further facts."""
+        values = [self._class(x) if self._label is CLASS or isinstance(x, str) else x % 360.0 for x in scenes.label]
+        columns: dict[str, list[Any]] = {self._label.name: values}
+        detail = [canonical_json(value).decode() for value in scenes.detail]
+        return columns | ({DETAIL.name: detail} if detail else {})
+
+    def _metadata(self, scenes: Scenes) -> dict[str, list[Any]]:
         n = len(scenes.iq)
-        angle = self.entry.task is TaskID.E_LOC_AOA
         carriers = [float(value) for value in scenes.center_frequency_hz]
         known = {
             "task": [self.entry.task.value] * n,
@@ -116,9 +133,6 @@ class RealCaptureAdapter(ABC):
             "snr_db": list(scenes.snr_db) or [0.0] * n,
             "sample_rate_hz": [self._rate()] * n,
             "center_frequency_hz": carriers,
-            "label_azimuth_deg": [float(value) % 360.0 for value in scenes.label] if angle else [None] * n,
-            "label_class": [None] * n if angle else [self._class(value) for value in scenes.label],
-            "detail": [canonical_json(value).decode() for value in scenes.detail] or [None] * n,
         }
         return {name: known.get(name, [None] * n) for name in METADATA_SCHEMA.names}
 
@@ -135,8 +149,8 @@ class RealCaptureAdapter(ABC):
             )
         return classes[label]
 
-    def _record(self, index_path: Path) -> ConversionRecord:
-        index = read_index(index_path)
+    def _record(self, index_path: Path, labels_path: Path) -> ConversionRecord:
+        index, labels = read_index(index_path), read_labels(labels_path, self._label)
         positions = self.geometry()
         content = Conversion(
             adapter=self.name,
@@ -149,9 +163,8 @@ class RealCaptureAdapter(ABC):
             cannot_give=self.cannot_give,
             geometry_wavelengths=None if positions is None else tuple(map(tuple, positions)),
             files_sha256=dict(sorted(self._read.items())),
-            scenes=index.num_rows,
             sessions=len(set(index["session"].to_pylist())),
-            index_hash=table_hash(index),
+            **split_record(index, labels).model_dump(),
         )
         return ConversionRecord(**dict(content), record_sha256=content_hash(content.model_dump(mode="json")))
 

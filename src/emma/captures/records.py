@@ -28,6 +28,7 @@ class Conversion(Strict):
         scenes: number of scenes.
         sessions: number of sessions.
         index_hash: content hash of the index.
+        labels_hash: content hash of the labels.
     """
 
     adapter: str
@@ -43,6 +44,7 @@ class Conversion(Strict):
     scenes: int
     sessions: int
     index_hash: str
+    labels_hash: str
 
 
 class ConversionRecord(Conversion):

@@ -21,9 +21,10 @@ from emma.captures.records import CaptureRecord, CaptureScores, ConversionRecord
 from emma.captures.settings import CaptureSet
 from emma.data.embeddings import Embeddings
 from emma.data.folds import fold_table
+from emma.data.labels import label_field
 from emma.data.provenance import Provenance
 from emma.data.release import DataReleaseManifest, read_assigned
-from emma.data.scenes import read_index
+from emma.data.scenes import read_labelled
 from emma.data.tables import matrix_to_lists
 from emma.evaluation.fitting import PREDICTION_SCHEMA
 from emma.evaluation.scoring import point_score, score_predictions
@@ -37,7 +38,7 @@ from emma.version import HARNESS_VERSION
 
 @dataclass(frozen=True)
 class Side:
-    """Scenes of one side: their index and the embeddings that hold them."""
+    """Scenes of one side: their index with its labels, and the embeddings that hold them."""
 
     index: pa.Table
     embeddings: Embeddings
@@ -106,7 +107,7 @@ def scored(
     captured: pa.Table,
     seed: int,
 ) -> CaptureScores:
-    """The scores of both sides' predictions; ``captured`` is the index of the captured scenes."""
+    """The scores of both sides' predictions; ``captured`` is the labelled index of the captured scenes."""
     sides = {side: _side_score(spec, declared, manifest, side, table, seed) for side, table in predictions.items()}
     groups = {row["scene_id"]: _group(row["detail"]) for row in captured.select(["scene_id", "detail"]).to_pylist()}
     apart = {}
@@ -165,10 +166,11 @@ def read_sides(
         eval_split: the split that is scored where the release is the twin.
         embeddings: the model's embeddings of the set.
     """
-    captured = Side(read_index(layout.capture_index(declared.name)), embeddings)
+    label = label_field(manifest.spec(declared.task))
+    captured = Side(read_labelled(layout.capture_index(declared.name), label), embeddings)
     if declared.twin != "release":
         paths = (layout.twin_index(declared.name, split) for split in Layout.twin_splits)
-        fit, synth = (Side(read_index(path), embeddings) for path in paths)
+        fit, synth = (Side(read_labelled(path, label), embeddings) for path in paths)
         return fit, synth, captured
     own = Embeddings.read(layout.embeddings(model, declared.task))
     fit, synth = (

@@ -86,4 +86,4 @@ class Embeddings:
 
     def of(self, ids: pa.ChunkedArray) -> np.ndarray:
         """Embeddings ``[len(ids), D]`` of the given scenes, joined by id; InputError names a scene that is missing."""
-        return self.values[rows_of(self.ids, ids, self.source)]
+        return np.asarray(self.values[rows_of(self.ids, ids, self.source)])

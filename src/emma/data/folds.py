@@ -71,6 +71,8 @@ class FoldFacts(Protocol):
 def fold_table(spec: TaskSpec, index: pa.Table, roles: NDArray[np.str_]) -> pa.Table:
     """A FOLD_SCHEMA table of index rows, in scene-id order."""
     kind = target_of(spec)
+    if kind.column not in index.column_names:
+        raise InputError(f"{kind.column}: column missing, expected scenes of the task with their labels")
     target = kind.encode(index[kind.column])
     if target.null_count:
         raise InputError(f"{kind.column}: a scene without a label of the task, expected one for every scene")

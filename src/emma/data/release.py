@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
 from common.errors import InputError
-from common.files import parse, read_json, read_yaml
+from common.files import parse, read_json
 from common.hashing import content_hash, sha256, table_hash
+from emma.data.caveats import derived_caveats
+from emma.data.extends import read_extended
+from emma.data.labels import join_labels, label_field, labels_beside, read_labels
 from emma.data.scenes import read_index
-from emma.tasks import Name, OODAxis, Split, Strict, TaskID, TaskSpec, target_of
+from emma.tasks import Name, OODAxis, Split, Strict, TaskID, TaskSpec
 
 
 class BootstrapSpec(Strict):
@@ -26,10 +28,11 @@ class BootstrapSpec(Strict):
 
 
 class SplitRecord(Strict):
-    """One frozen split of one task: its number of scenes and the content hash of its index."""
+    """One frozen split of one task: its number of scenes, and the content hashes of its index and its labels."""
 
     scenes: Annotated[int, Field(description="number of scenes")]
     index_hash: Annotated[str, Field(description="content hash of the index")]
+    labels_hash: Annotated[str, Field(description="content hash of the labels")]
 
 
 class HoldoutCommitment(Strict):
@@ -42,8 +45,9 @@ class HoldoutCommitment(Strict):
 class ReleaseConfig(Strict):
     """The content of ``config/releases/NAME.yaml``.
 
-    ``rfgen`` is the generator's recipe, which the generator validates; ``tasks`` pins how its scenes are scored;
-    ``stress_regimes`` names, for each task, the SNR regimes that take turns in the stress report.
+    The file may extend another (``emma.data.extends``); this is the whole. ``rfgen`` is the generator's recipe, which
+    the generator validates; ``tasks`` pins how its scenes are scored; ``stress_regimes`` names, for each task, the SNR
+    regimes that take turns in the stress report. ``caveats``: those that do not follow from the rest.
     """
 
     release: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="the file's name")]
@@ -58,7 +62,12 @@ class ReleaseConfig(Strict):
         Field(description="per task, the SNR regimes that take turns in `reports/stress.json`"),
     ]
     bootstrap: Annotated[BootstrapSpec, Field(description="how intervals are drawn")]
-    caveats: Annotated[tuple[str, ...], Field(description="sentences that stand wherever an aggregate is shown")]
+    caveats: Annotated[
+        tuple[str, ...],
+        Field(
+            description="sentences that stand wherever an aggregate is shown, apart from those that follow from `tasks`"
+        ),
+    ]
     holdout: Annotated[
         HoldoutCommitment | None,
         Field(description="the commitment to the secret split ([docs/protocol.md](../docs/protocol.md))"),
@@ -73,30 +82,50 @@ class ReleaseConfig(Strict):
                 raise ValueError(f"stress_regimes.{task}: expected a task of this release and distinct regimes")
         return self
 
+    @property
+    def all_caveats(self) -> tuple[str, ...]:
+        """The caveats that follow from the specs, then the file's own."""
+        return (*derived_caveats(self.tasks), *self.caveats)
+
+
+class GeneratorProvenance(Strict):
+    """What generated a release's scenes; it may change while the scenes, and so the release, stay the same."""
+
+    rfgen_version: str
+    rfgen_source_sha256: str
+
+
+#: Fields of a manifest that are what the release is: ``data_release_hash`` covers these.
+CONTENT = ("seed", "rfgen", "tasks", "stress_regimes", "bootstrap", "splits")
+
 
 class DataReleaseManifest(Strict):
-    """What a release is; its content hash, ``data_release_hash``, is quoted by every score.
+    """What a release is; the hash of its content, ``data_release_hash``, is quoted by every score.
 
     ``splits`` maps task and split to the frozen scenes. The anchors that normalise scores are in ``tasks``, and are
-    read from here only.
+    read from here only. Name, caveats, provenance and ``holdout`` are no content: words, a generator's source and a
+    later commitment change no release.
     """
 
     release: str
     seed: int
-    rfgen_version: str
-    rfgen_source_sha256: str
     rfgen: dict[str, Any]
     tasks: dict[TaskID, TaskSpec]
     stress_regimes: dict[TaskID, tuple[Name, ...]]
     bootstrap: BootstrapSpec
+    splits: dict[TaskID, dict[Split, SplitRecord]]
     caveats: tuple[str, ...]
     holdout: HoldoutCommitment | None = None
-    splits: dict[TaskID, dict[Split, SplitRecord]]
+    provenance: GeneratorProvenance
 
     @property
     def data_release_hash(self) -> str:
-        """SHA-256 of the manifest's canonical content."""
-        return content_hash(self.model_dump(mode="json"))
+        """SHA-256 of the canonical content, CONTENT.
+
+        Keys of a task spec that have their default do not count, so that a key that is added with a default to specs
+        leaves releases as they are. A default that is changed would change what a release means under the same hash.
+        """
+        return content_hash(self.model_dump(mode="json", include=set(CONTENT), exclude_defaults=True))
 
     def spec(self, task: str) -> TaskSpec:
         """The pinned TaskSpec of a task; InputError for a task that this release does not have."""
@@ -106,8 +135,12 @@ class DataReleaseManifest(Strict):
 
 
 def load_release_config(path: str | Path) -> ReleaseConfig:
-    """Read and validate ``config/releases/NAME.yaml``; the file's name must be the release's."""
-    config = parse(ReleaseConfig, read_yaml(path), path)
+    """Read ``config/releases/NAME.yaml`` with what it extends, and validate it.
+
+    Raises:
+        InputError: names the file and key that is wrong; the file's name is not the release's.
+    """
+    config = parse(ReleaseConfig, read_extended(path), path)
     if config.release != Path(path).stem:
         raise InputError(f"{path}: release: expected {Path(path).stem}, the file's name, found {config.release}")
     return config
@@ -144,15 +177,35 @@ def split_seed(config: ReleaseConfig, split: str) -> int | str:
 
 
 def load_manifest(path: str | Path) -> DataReleaseManifest:
-    """Read and validate a DataReleaseManifest; InputError where its hash is not the hash of its content."""
+    """Read and validate a DataReleaseManifest.
+
+    Raises:
+        InputError: it is no manifest, or a hash in it is not the hash of what it covers.
+    """
     value = read_json(path)
     if not isinstance(value, dict):
         raise InputError(f"{path}: expected a mapping")
-    stated = value.pop("data_release_hash", None)
+    stated = {key: value.pop(key, None) for key in _SAID}
     manifest = parse(DataReleaseManifest, value, path)
-    if stated != manifest.data_release_hash:
-        raise InputError(f"{path}: data_release_hash: expected {manifest.data_release_hash}, the hash of the content")
+    for key, wanted in _said(manifest).items():
+        if stated[key] != wanted:
+            what = "what the hash covers" if key == _SAID[1] else "the hash of the content"
+            raise InputError(f"{path}: {key}: expected {wanted}, {what}")
     return manifest
+
+
+def manifest_record(manifest: DataReleaseManifest) -> dict[str, Any]:
+    """The manifest as it is written: the release's hash and what it covers, the content, the hash of all of this."""
+    return {**_said(manifest), **manifest.model_dump(mode="json")}
+
+
+_SAID = ("data_release_hash", "data_release_hash_covers", "manifest_sha256")
+
+
+def _said(manifest: DataReleaseManifest) -> dict[str, Any]:
+    """What a written manifest says of itself beside its fields."""
+    whole = content_hash(manifest.model_dump(mode="json"))
+    return dict(zip(_SAID, (manifest.data_release_hash, list(CONTENT), whole), strict=True))
 
 
 def check_declared(
@@ -184,93 +237,29 @@ def check_declared(
                     raise InputError(f"{source}: {key}: no scene of {value} in the recipe, expected among {known}")
 
 
-def manifest_record(manifest: DataReleaseManifest) -> dict[str, Any]:
-    """The manifest as it is written: its content and the hash of that content."""
-    return {**manifest.model_dump(mode="json"), "data_release_hash": manifest.data_release_hash}
+def split_record(index: pa.Table, labels: pa.Table) -> SplitRecord:
+    """What a manifest or a commitment says of a split's index and labels."""
+    return SplitRecord(scenes=index.num_rows, index_hash=table_hash(index), labels_hash=table_hash(labels))
 
 
-def freeze(
-    config: ReleaseConfig, index_paths: Mapping[TaskID, Mapping[Split, Path]], rfgen_version: str, rfgen_source: str
-) -> DataReleaseManifest:
-    """Freeze generated scenes into a DataReleaseManifest.
+def read_assigned(manifest: DataReleaseManifest, task: TaskID, split: Split, index_path: str | Path) -> pa.Table:
+    """Read a split's index and the labels beside it, as frozen: which scenes are the split's, and what they are.
 
-    Args:
-        config: the release's configuration.
-        index_paths: for each task and split, the index that ``write_scenes`` wrote.
-        rfgen_version: version of the generator.
-        rfgen_source: digest of the generator's source.
+    Returns:
+        the index with the label column of the task and ``detail``.
 
     Raises:
-        InputError: an index is missing, broken or of a task that the release lacks; a held-out value has no scene in
-            a split, or scenes carry a value or label that the TaskSpec does not declare; the same scene is in two
-            splits.
+        InputError: the manifest has no such split, or index or labels are not the frozen ones.
     """
-    splits: dict[TaskID, dict[Split, SplitRecord]] = {}
-    for task, paths in index_paths.items():
-        if task not in config.tasks:
-            raise InputError(f"{next(iter(paths.values()))}: release {config.release} has no task {task}")
-        indexes = {split: read_index(path) for split, path in paths.items()}
-        for split, index in indexes.items():
-            _check_declared(paths[split], index, config.tasks[task], task, split)
-        _check_disjoint(task, indexes)
-        splits[task] = {
-            split: SplitRecord(scenes=index.num_rows, index_hash=table_hash(index)) for split, index in indexes.items()
-        }
-    for task in config.tasks:
-        for split in (Split.TRAIN, Split.DEV):
-            if split not in splits.get(task, {}):
-                raise InputError(f"indexes: no {task}/{split}.index.parquet, expected every task's TRAIN and DEV")
-    return DataReleaseManifest(
-        **config.model_dump(), rfgen_version=rfgen_version, rfgen_source_sha256=rfgen_source, splits=splits
-    )
-
-
-def _check_declared(path: Path, index: pa.Table, spec: TaskSpec, task: TaskID, split: Split) -> None:
-    for column, expected in (("task", {task.value}), ("split", {split.value})):
-        found = set(index[column].to_pylist())
-        if found != expected:
-            raise InputError(f"{path}: {column}: expected {expected.pop()} in every row, found {sorted(found)}")
-    declared = [(spec.ood_axis, spec.held_out)] + [(OODAxis.FREQUENCY_BAND, spec.layered_band)] * bool(
-        spec.layered_band
-    )
-    for axis, values in declared:
-        found = set(index[axis.value].to_pylist())
-        for value in sorted(set(values) - found):
-            raise InputError(f"{path}: {axis.value}: no scene of {value}, which the release's tasks.{task} holds out")
-        if found - set(values):
-            odd = min(str(value) for value in found - set(values))
-            raise InputError(f"{path}: {axis.value}: {odd} is not among the held-out values of tasks.{task}")
-    target = target_of(spec)
-    labels = index[target.column]
-    if labels.null_count:
-        raise InputError(f"{path}: {target.column}: null, expected a label for every scene")
-    if (codes := target.encode(labels)).null_count:
-        odd = pc.min(labels.filter(pc.is_null(codes))).as_py()
-        raise InputError(f"{path}: {target.column}: {odd} is not among the classes of tasks.{task}")
-
-
-def _check_disjoint(task: TaskID, indexes: Mapping[Split, pa.Table]) -> None:
-    names = list(indexes)
-    for position, first in enumerate(names):
-        for second in names[position + 1 :]:
-            shared = pc.is_in(indexes[first]["iq_sha256"], value_set=indexes[second]["iq_sha256"].combine_chunks())
-            if pc.any(shared).as_py():
-                raise InputError(f"{task}: iq_sha256: splits {first} and {second} share samples, expected none")
-
-
-def read_assigned(manifest: DataReleaseManifest, task: TaskID, split: Split, path: str | Path) -> pa.Table:
-    """Read a split's index and check it against the manifest: the assignment of scene ids to splits.
-
-    Raises:
-        InputError: the manifest has no such split, or the index is not the frozen one.
-    """
-    records = manifest.splits.get(task, {})
+    records: Mapping[Split, SplitRecord | None] = manifest.splits.get(task, {})
     if split is Split.HOLDOUT and manifest.holdout is not None:
         records = {Split.HOLDOUT: manifest.holdout.splits.get(task)}
     record = records.get(split)
     if record is None:
         raise InputError(f"release {manifest.release}: split {split} of {task} is not in the manifest")
-    index = read_index(path)
-    if table_hash(index) != record.index_hash:
-        raise InputError(f"{path}: content differs from the manifest of release {manifest.release}, {task} {split}")
-    return index
+    labels_path = labels_beside(index_path)
+    index, labels = read_index(index_path), read_labels(labels_path, label_field(manifest.spec(task)))
+    for path, table, frozen in ((index_path, index, record.index_hash), (labels_path, labels, record.labels_hash)):
+        if table_hash(table) != frozen:
+            raise InputError(f"{path}: content differs from the manifest of release {manifest.release}, {task} {split}")
+    return join_labels(labels_path, index, labels)

@@ -1,11 +1,11 @@
-"""Scenes: complex baseband IQ with metadata and labels, in Parquet, addressed by the hash of their content."""
+"""Scenes: complex baseband IQ with metadata, in Parquet, addressed by the hash of their content; labels apart."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +14,13 @@ import pyarrow.parquet as pq
 from common.errors import InputError
 from common.files import atomic
 from common.hashing import canonical_records, content_hash, sha256
-from emma.data.tables import check_schema, check_values, open_parquet, read_table, row_groups, unique_ids
+from emma.data.labels import join_labels, labels_beside, labels_table, plain_values, read_labels
+from emma.data.schema import check_version, read_stamped, stamped
+from emma.data.tables import check_schema, check_values, open_parquet, row_groups, unique_ids
 
 _TEXT, _NUMBER = pa.string(), pa.float64()
 
-#: What a scene says of itself, apart from its samples.
+#: What a scene says of its acquisition, apart from its samples. Its label stands elsewhere (``emma.data.labels``).
 METADATA_SCHEMA = pa.schema(
     [
         pa.field("task", _TEXT, nullable=False),
@@ -33,21 +35,29 @@ METADATA_SCHEMA = pa.schema(
         pa.field("sample_rate_hz", _NUMBER, nullable=False),
         pa.field("center_frequency_hz", _NUMBER, nullable=False),
         pa.field("link_id", _TEXT),
-        pa.field("label_azimuth_deg", _NUMBER),
-        pa.field("label_class", _TEXT),
-        pa.field("detail", _TEXT),
     ]
 )
 _IDS = [pa.field("scene_id", _TEXT, nullable=False), pa.field("iq_sha256", _TEXT, nullable=False)]
 
-#: One row a scene, without its samples: what splits, guards and the release manifest read.
+#: One row per scene, without its samples: what splits, guards and the release manifest read.
 INDEX_SCHEMA = pa.schema([*_IDS, *METADATA_SCHEMA])
+
+#: Columns by name, each of as many values as there are scenes.
+Columns = Mapping[str, Sequence[Any] | np.ndarray]
+
+
+class SceneChunk(NamedTuple):
+    """Scenes that are written together: complex64 ``[n, antennas, samples]``, metadata columns, label columns."""
+
+    iq: np.ndarray
+    metadata: Columns
+    labels: Columns
 
 
 def scene_schema(antennas: int, samples: int) -> pa.Schema:
     """Schema of a scene file: the index columns and ``iq``, float32 pairs (I, Q) of ``[antennas, samples]``."""
     iq = pa.field("iq", pa.list_(pa.float32(), 2 * antennas * samples), nullable=False)
-    return pa.schema([*INDEX_SCHEMA, iq], metadata={"antennas": str(antennas), "samples": str(samples)})
+    return stamped(pa.schema([*INDEX_SCHEMA, iq]), antennas=str(antennas), samples=str(samples))
 
 
 def identify(iq: np.ndarray, metadata: Mapping[str, Any]) -> tuple[str, str]:
@@ -69,12 +79,17 @@ def identify_all(iq: np.ndarray, metadata: pa.Table) -> tuple[list[str], list[st
         iq: complex64 ``[n, antennas, samples]``.
         metadata: n rows of METADATA_SCHEMA.
     """
-    iq = np.ascontiguousarray(iq, dtype="<c8")
-    iq_hashes = [sha256(samples) for samples in iq.view(np.uint8).reshape(len(iq), -1)]
+    hashes = iq_hashes(iq)
     columns = {name: metadata[name].to_pylist() for name in METADATA_SCHEMA.names}
     around = {"antennas": iq.shape[1], "samples": iq.shape[2]}
-    records = canonical_records(columns, around, "metadata", {"iq_sha256": iq_hashes})
-    return [sha256(record) for record in records], iq_hashes
+    records = canonical_records(columns, around, "metadata", {"iq_sha256": hashes})
+    return [sha256(record) for record in records], hashes
+
+
+def iq_hashes(iq: np.ndarray) -> list[str]:
+    """``iq_sha256`` of n scenes, complex64 ``[n, antennas, samples]``."""
+    iq = np.ascontiguousarray(iq, dtype="<c8")
+    return [sha256(samples.data) for samples in iq.view(np.uint8).reshape(len(iq), -1)]
 
 
 def check_iq(path: str | Path, iq: np.ndarray) -> None:
@@ -87,24 +102,33 @@ def check_iq(path: str | Path, iq: np.ndarray) -> None:
 
 
 def write_scenes(
-    scene_path: str | Path, index_path: str | Path, chunks: Iterator[tuple[np.ndarray, Mapping[str, Sequence]]]
+    scene_path: str | Path,
+    index_path: str | Path,
+    chunks: Iterable[SceneChunk],
+    label: pa.Field | None = None,
+    *,
+    labels_path: str | Path | None = None,
 ) -> None:
-    """Write scenes chunk by chunk, one row group a chunk, and their index; both or neither.
+    """Write scenes chunk by chunk, one row group per chunk, with their index and labels; all three or none.
 
     Args:
         scene_path: Parquet file with samples.
         index_path: Parquet file without them.
-        chunks: pairs of complex64 ``[n, antennas, samples]`` and metadata columns of length n.
+        chunks: the scenes.
+        label: the column that carries their labels; None for an unlabelled pool, whose table of labels is empty.
+        labels_path: Parquet file of the labels; beside the index by default (``labels_beside``).
 
     Raises:
-        InputError: samples are not complex64 or not finite, a metadata column or a value in it is missing, a scene
-            stands twice, or there is none.
+        InputError: samples are not complex64 or not finite, a metadata or label column or a value in it is missing, a
+            scene stands twice, or there is none.
     """
+    labels_path = labels_beside(index_path) if labels_path is None else labels_path
     with contextlib.ExitStack() as stack:
         scene_temporary = stack.enter_context(atomic(scene_path))
-        index_temporary = stack.enter_context(atomic(index_path))
-        writer, index = None, []
-        for iq, columns in chunks:
+        tables = [(path, stack.enter_context(atomic(path))) for path in (index_path, labels_path)]
+        writer, index, labels = None, [], []
+        for chunk in chunks:
+            iq = chunk.iq
             if iq.dtype != np.complex64 or iq.ndim != 3:
                 found = f"{iq.dtype} {list(iq.shape)}"
                 raise InputError(f"{scene_path}: iq: {found}, expected complex64 [scenes, antennas, samples]")
@@ -117,8 +141,9 @@ def write_scenes(
                 )
             elif iq.shape[1:] != shape:
                 raise InputError(f"{scene_path}: iq: shape {iq.shape[1:]} after {shape}, expected one shape a file")
-            table = _chunk_table(scene_path, iq, columns)
+            table = _chunk_table(scene_path, iq, chunk.metadata)
             index.append(table)
+            labels.append(labels_table(labels_path, table["scene_id"].to_pylist(), chunk.labels, label))
             flat = np.ascontiguousarray(iq).view(np.float32).reshape(-1)
             values = pa.FixedSizeListArray.from_arrays(pa.array(flat), 2 * shape[0] * shape[1])
             rows = table.append_column("iq", values)
@@ -126,36 +151,49 @@ def write_scenes(
         if writer is None:
             raise InputError(f"{scene_path}: expected at least one scene")
         writer.close()
-        whole = pa.concat_tables(index)
-        unique_ids(scene_path, whole["scene_id"])
-        pq.write_table(whole, index_temporary, compression="zstd")
+        unique_ids(scene_path, pa.concat_tables(index)["scene_id"])
+        for (path, temporary), parts in zip(tables, (index, labels), strict=True):
+            try:
+                whole = pa.concat_tables(parts)
+            except pa.ArrowException:
+                raise InputError(f"{path}: detail: column missing in some chunks, expected in all or none") from None
+            schema = stamped(whole.schema)
+            pq.write_table(whole.replace_schema_metadata(schema.metadata), temporary, compression="zstd")
 
 
-def _chunk_table(path: str | Path, iq: np.ndarray, columns: Mapping[str, Sequence]) -> pa.Table:
+def _chunk_table(path: str | Path, iq: np.ndarray, columns: Columns) -> pa.Table:
     missing = sorted(set(METADATA_SCHEMA.names) - set(columns))
     if missing:
         raise InputError(f"{path}: {missing[0]}: column missing")
     iq = np.ascontiguousarray(iq)
     check_iq(path, iq)
     metadata = pa.table(
-        [pa.array(_plain(columns[field.name]), field.type) for field in METADATA_SCHEMA], schema=METADATA_SCHEMA
+        [pa.array(plain_values(columns[field.name]), field.type) for field in METADATA_SCHEMA], schema=METADATA_SCHEMA
     )
     check_values(path, metadata, METADATA_SCHEMA)
-    scene_ids, iq_hashes = identify_all(iq, metadata)
-    return pa.table([pa.array(scene_ids), pa.array(iq_hashes), *metadata.columns], schema=INDEX_SCHEMA)
-
-
-def _plain(values: Sequence) -> list:
-    """A column as a list of Python values; NaN in a number column stands for no value."""
-    values = values.tolist() if isinstance(values, np.ndarray) else list(values)
-    return [None if isinstance(value, float) and np.isnan(value) else value for value in values]
+    scene_ids, hashes = identify_all(iq, metadata)
+    return pa.table([pa.array(scene_ids), pa.array(hashes), *metadata.columns], schema=INDEX_SCHEMA)
 
 
 def read_index(path: str | Path) -> pa.Table:
-    """Read a scene index; InputError on a broken file, another schema or a scene id that stands twice."""
-    table = read_table(path, INDEX_SCHEMA)
+    """Read a scene index.
+
+    Raises:
+        InputError: broken file, another schema or version of it, or a scene id that stands twice.
+    """
+    table = read_stamped(path, INDEX_SCHEMA)
     unique_ids(path, table["scene_id"])
     return table
+
+
+def read_labelled(index_path: str | Path, label: pa.Field) -> pa.Table:
+    """Read a scene index with the labels beside it: its columns, the label's and ``detail``.
+
+    Raises:
+        InputError: a file is broken or of another schema or version, or a scene has no label or two.
+    """
+    path = labels_beside(index_path)
+    return join_labels(path, read_index(index_path), read_labels(path, label))
 
 
 def iterate_scenes(path: str | Path, *, verify: bool = True) -> Iterator[tuple[pa.Table, np.ndarray]]:
@@ -169,10 +207,12 @@ def iterate_scenes(path: str | Path, *, verify: bool = True) -> Iterator[tuple[p
         the index columns ``[n]`` and IQ complex64 ``[n, antennas, samples]``.
 
     Raises:
-        InputError: broken file, another schema, samples that are not finite, or content that has another id.
+        InputError: broken file, another schema or version of it, samples that are not finite, or content that has
+            another id.
     """
     with open_parquet(path) as file:
-        metadata = file.schema_arrow.metadata or {}
+        check_version(path, file.schema_arrow)
+        metadata = file.schema_arrow.metadata
         try:
             shape = int(metadata[b"antennas"]), int(metadata[b"samples"])
         except (KeyError, ValueError):

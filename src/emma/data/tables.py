@@ -25,7 +25,7 @@ def without_pandas() -> None:
     """
     if "pandas" in sys.modules:
         return
-    sys.modules["pandas"] = None
+    sys.modules["pandas"] = None  # type: ignore[assignment]  # the import system reads None as "not there"
     with contextlib.suppress(AttributeError, ImportError):
         pa.scalar(0)
     # The first try fails half-way; the second is where pyarrow takes note.
@@ -192,7 +192,7 @@ def rows_of(ids: pa.Array | pa.ChunkedArray, wanted: pa.Array | pa.ChunkedArray,
     if rows.null_count:
         missing = pc.filter(wanted, pc.is_null(rows))[0]
         raise InputError(f"{path}: scene_id: {missing} is missing")
-    return rows.to_numpy()
+    return np.asarray(rows.to_numpy())
 
 
 def lists_to_matrix(column: pa.ChunkedArray, width: int, path: str | Path) -> np.ndarray:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from common.streams import Seed
 from rfgen.physics.propagation import Links, links_from_table
 from rfgen.scenes import base
-from rfgen.scenes.base import POOL, SCORED_SPLITS, SPLITS, Chunk, ChunkKey, SceneRecipe, SceneTask, Split, scene_columns
+from rfgen.scenes.base import POOL, SCORED_SPLITS, SPLITS, Chunk, ChunkKey, SceneRecipe, SceneTask, Split
 
 __all__ = [
     "POOL",
@@ -28,7 +28,6 @@ __all__ = [
     "Split",
     "chunk_keys",
     "generate",
-    "scene_columns",
 ]
 
 for _module in pkgutil.iter_modules(__path__):

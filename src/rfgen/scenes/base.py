@@ -342,13 +342,3 @@ def frequency_shift(signal: Complexes | Floats, frequency: Floats) -> Complexes:
     """`signal` `[n, antennas, samples]` shifted by `frequency` `[n]` cycles per sample."""
     shifted: Complexes = signal * np.exp(2j * np.pi * frequency[:, None] * np.arange(signal.shape[-1]))[:, None]
     return shifted
-
-
-def scene_columns(chunk: Chunk) -> dict[str, Column]:
-    """Metadata and labels of a chunk in one mapping, under the names of a scene file that holds both.
-
-    Temporary: it goes when scene files hold labels in a table of their own.
-    """
-    nothing: list[str | None] = [None] * len(chunk)
-    names = {"label_azimuth_deg": "azimuth_deg", "label_class": "class", "detail": "detail"}
-    return chunk.metadata | {column: chunk.labels.get(label, nothing) for column, label in names.items()}

@@ -56,7 +56,7 @@ def test_the_drawn_seed_is_in_its_file_alone(tmp_path, monkeypatch, capsys):
     spec = importlib.util.spec_from_file_location("commit_holdout", ROOT / "scripts/commit_holdout.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    splits = [("E-ID-AMC", SplitRecord(scenes=1, index_hash="0" * 64))]
+    splits = [("E-ID-AMC", SplitRecord(scenes=1, index_hash="0" * 64, labels_hash="0" * 64))]
     monkeypatch.setattr(module, "holdout_splits", lambda *arguments: iter(splits))
     path = tmp_path / "seed"
     command = ["commit_holdout.py", "--release-config", str(ROOT / "config/releases/tiny.yaml")]

@@ -18,7 +18,7 @@ from emma.audit.checkup.watch import watched
 from emma.backbones.load import ModelConfig
 from emma.data.provenance import Provenance
 from emma.data.release import load_release_config
-from emma.data.scenes import METADATA_SCHEMA, write_scenes
+from emma.data.scenes import METADATA_SCHEMA, SceneChunk, write_scenes
 from emma.tasks import TaskID
 
 ROOT = Path(__file__).parents[3]
@@ -287,7 +287,8 @@ def test_scenes_are_spread_over_a_file(tmp_path):
         columns |= {name: [value] * count for name, value in given.items()}
         numbers = np.arange(start, start + count)
         columns["center_frequency_hz"] = numbers.astype(float).tolist()
-        return numbers[:, None, None].astype(np.complex64) * np.ones((1, 1, 4), np.complex64), columns
+        iq = numbers[:, None, None].astype(np.complex64) * np.ones((1, 1, 4), np.complex64)
+        return SceneChunk(iq, columns, {})
 
     path = tmp_path / "DEV.parquet"
     write_scenes(path, tmp_path / "DEV.index.parquet", iter([chunk(0, 40), chunk(40, 40), chunk(80, 21)]))

@@ -10,6 +10,7 @@ from common.streams import complex_normal, stream
 from emma.backbones.classical import arrays, channels, modulation, waveforms
 from emma.backbones.inputs import normalise
 from emma.backbones.load import load_backbone, load_model_config
+from emma.data.extends import read_extended
 from emma.tasks import TaskID
 from rfgen.physics import arrays as truth
 from rfgen.recipe import Recipe
@@ -28,7 +29,7 @@ RATE = 20e6
 
 @pytest.fixture(scope="module")
 def recipe() -> Recipe:
-    return Recipe.from_mapping(yaml.safe_load((CONFIG / "releases" / "v0.1.yaml").read_text())["rfgen"])
+    return Recipe.from_mapping(read_extended(CONFIG / "releases" / "v0.1.yaml")["rfgen"])
 
 
 def shipped(name: str):

@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 
 from common.files import write_json
-from emma.data.release import DataReleaseManifest, freeze, load_release_config, manifest_record, read_assigned
-from emma.data.scenes import METADATA_SCHEMA, write_scenes
+from emma.data.freezing import freeze
+from emma.data.labels import label_field
+from emma.data.release import DataReleaseManifest, load_release_config, manifest_record, read_assigned
+from emma.data.scenes import METADATA_SCHEMA, SceneChunk, write_scenes
 from emma.tasks import Split, TaskID
 
 ROOT = Path(__file__).parents[3]
@@ -57,7 +59,7 @@ def metadata(count: int, **columns: object) -> dict[str, list]:
 def _rows(task: TaskID, split: str, spec: object) -> list[dict]:
     if task is TaskID.E_ID_FP:
         return [
-            {"device": unit, "session": f"{split}{session}", "receiver": f"R{session}", "label_class": unit}
+            {"device": unit, "session": f"{split}{session}", "receiver": f"R{session}", "class": unit}
             | {"snr_regime": ("mid", "high")[capture % 2]}
             for unit in spec.classes
             for session in range(3)
@@ -72,11 +74,11 @@ def _rows(task: TaskID, split: str, spec: object) -> list[dict]:
         row["snr_regime"] = ("low", "mid", "high")[number // 4 % 3]
         row["link_id"] = f"{task.value}-{split}-{number}"
         if task is TaskID.E_ID_AMC:
-            row["label_class"] = spec.classes[number // 12 % len(spec.classes)]
+            row["class"] = spec.classes[number // 12 % len(spec.classes)]
         elif task is TaskID.E_LOC_AOA:
-            row["label_azimuth_deg"] = 360.0 * number / 96
+            row["azimuth_deg"] = 360.0 * number / 96
         else:
-            row["label_class"] = spec.classes[number // 12 % 2]
+            row["class"] = spec.classes[number // 12 % 2]
         rows.append(row)
     return rows
 
@@ -84,9 +86,9 @@ def _rows(task: TaskID, split: str, spec: object) -> list[dict]:
 def _iq(rows: list[dict], spec: object, rng: np.random.Generator) -> np.ndarray:
     iq = rng.normal(size=(len(rows), 1, 32)) + 1j * rng.normal(size=(len(rows), 1, 32))
     for row, samples in zip(rows, iq, strict=True):
-        turn = row.get("label_azimuth_deg")
+        turn = row.get("azimuth_deg")
         if turn is None:
-            turn = 360.0 * spec.classes.index(row["label_class"]) / len(spec.classes)
+            turn = 360.0 * spec.classes.index(row["class"]) / len(spec.classes)
         samples[0, 0] = np.exp(1j * (np.deg2rad(turn) + 0.3 * rng.normal()))
         samples[0, 1] = 1 + rng.normal()
     return iq.astype(np.complex64)
@@ -107,11 +109,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
             folder = results / "scenes" / task.value
             index = folder / f"{split.value}.index.parquet"
             half = len(rows) // 2
+            label = label_field(spec)
+            labels = {label.name: [row[label.name] for row in rows]}
             cut = [
-                (iq[part], {name: values[part] for name, values in table.items()})
+                SceneChunk(iq[part], *({name: values[part] for name, values in own.items()} for own in (table, labels)))
                 for part in (slice(half), slice(half, None))
             ]
-            write_scenes(folder / f"{split.value}.parquet", index, iter(cut))
+            write_scenes(folder / f"{split.value}.parquet", index, iter(cut), label)
             paths.setdefault(task, {})[split] = index
     manifest = freeze(config, paths, "0", "0" * 64)
     write_json(results / "release" / "manifest.json", manifest_record(manifest))

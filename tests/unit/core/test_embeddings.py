@@ -10,7 +10,7 @@ from emma.backbones.embed import embed_batch, write_embeddings
 from emma.backbones.inputs import Contract
 from emma.data.embeddings import EMBEDDING_SCHEMA, Embeddings
 from emma.data.provenance import Provenance
-from emma.data.scenes import iterate_scenes, write_scenes
+from emma.data.scenes import SceneChunk, iterate_scenes, write_scenes
 from emma.tasks import TaskID
 
 
@@ -36,7 +36,8 @@ def scenes(tmp_path, scene_columns):
     rates = [2e7] * 8 + [1e6] * 2
     path = tmp_path / "scenes.parquet"
     columns = scene_columns(10, center_frequency_hz=carriers, sample_rate_hz=rates)
-    cut = [(iq[part], {k: v[part] for k, v in columns.items()}) for part in (slice(6), slice(6, None))]
+    parts = (slice(6), slice(6, None))
+    cut = [SceneChunk(iq[part], {k: v[part] for k, v in columns.items()}, {}) for part in parts]
     write_scenes(path, tmp_path / "index.parquet", iter(cut))
     return path, iq
 

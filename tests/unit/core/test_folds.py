@@ -97,7 +97,7 @@ def test_an_undefined_fold_is_written_and_read_with_its_reason(world, embeddings
     task = TaskID.E_LOC_LOS
     spec = world.manifest.tasks[task]
     train, evaluation = world.indexes(task)
-    train = train.filter(pc.equal(train["label_class"], "LOS"))
+    train = train.filter(pc.equal(train["class"], "LOS"))
     protocol = primary_protocol(spec)
     fold = protocol.fold("E_URBAN", train, evaluation, 0)
     result = fit_fold(spec, protocol, fold, (train, evaluation), embeddings[task])

@@ -339,7 +339,7 @@ def test_the_reason_of_an_undefined_fold_is_neither_added_nor_dropped(guarded):
     protocol, fold, train, evaluation = guarded(LOS)
     with pytest.raises(SplitNotAvailable, match="undefined_reason: too hard, expected None"):
         guard_fold(protocol, altered(fold, undefined_reason="too hard"), train, evaluation)
-    one_class = train.filter(pc.equal(train["label_class"], "LOS"))
+    one_class = train.filter(pc.equal(train["class"], "LOS"))
     undefined = protocol.fold(fold.held_out_value, one_class, evaluation, SEED)
     assert undefined.undefined_reason == "leave-one-environment-out E_URBAN: class NLOS has no fit scene"
     guard_fold(protocol, undefined, one_class, evaluation)
@@ -352,7 +352,7 @@ def test_folds_without_classes_or_scenes_are_undefined(world):
     train, evaluation = world.indexes(LOS)
     protocol = LeaveOneEnvironmentOut(spec)
     cases = {
-        "class LOS has no scored scene": (train, evaluation.filter(pc.equal(evaluation["label_class"], "NLOS"))),
+        "class LOS has no scored scene": (train, evaluation.filter(pc.equal(evaluation["class"], "NLOS"))),
         "no scenes to fit on": (train.slice(0, 0), evaluation),
         "no scenes to score": (train, evaluation.slice(0, 0)),
     }
@@ -395,8 +395,8 @@ def test_devices_that_cannot_be_enrolled_are_refused(world, change, message):
 
 def test_a_label_that_the_task_does_not_know_is_refused(world):
     train, evaluation = world.indexes(LOS)
-    odd = replaced(train, "label_class", ["los", *column(train, "label_class")[1:]])
-    with pytest.raises(InputError, match="label_class: a scene without a label of the task"):
+    odd = replaced(train, "class", ["los", *column(train, "class")[1:]])
+    with pytest.raises(InputError, match="class: a scene without a label of the task"):
         InDistribution(world.manifest.tasks[LOS]).fold("all", odd, evaluation, SEED)
 
 
@@ -433,7 +433,7 @@ def test_names_of_classes_are_numbered_by_the_spec_alone(world):
     spec: TaskSpec = world.manifest.tasks[LOS]
     train, evaluation = world.indexes(LOS)
     fold = InDistribution(spec).fold("all", train, evaluation, SEED)
-    named = dict(zip(column(train, "scene_id"), column(train, "label_class"), strict=True))
+    named = dict(zip(column(train, "scene_id"), column(train, "class"), strict=True))
     expected = [float(spec.classes.index(named[scene])) for scene in column(fold.train, "scene_id")]
     assert column(fold.train, "target") == expected
     np.testing.assert_array_equal(np.unique(expected), [0, 1])

@@ -9,6 +9,7 @@ from common.errors import InputError
 from emma.data.scenes import (
     INDEX_SCHEMA,
     METADATA_SCHEMA,
+    SceneChunk,
     identify,
     identify_all,
     iterate_scenes,
@@ -29,7 +30,7 @@ def write(tmp_path, scene_columns):
 
     def written(*chunks, **columns):
         path = tmp_path / "scenes.parquet"
-        cut = ((iq, scene_columns(len(iq), **columns)) for iq in chunks)
+        cut = (SceneChunk(iq, scene_columns(len(iq), **columns), {}) for iq in chunks)
         write_scenes(path, tmp_path / "index.parquet", cut)
         return path
 
@@ -70,17 +71,17 @@ def test_every_part_of_the_content_counts(scene_columns):
 
 
 PINNED = (
-    "6618cef4da10f34f24db271655ab0cdecf88d6344759b26c33148b08782a364a",
+    "392147bbd03dd617e710d03661263a728f84a42a60075c62c12a3c780572b51f",
     "b9c80b5adeca450753a16950c3cc655d271f7bef7a485bc83f112b72fef21d37",
 )
 
 
 def test_no_value_is_null_whatever_stands_for_it(write, tmp_path):
-    write(samples(2), label_azimuth_deg=[np.nan, 1.0])
+    write(samples(2), environment=[np.nan, "E"])
     first = read_index(tmp_path / "index.parquet")
-    write(samples(2), label_azimuth_deg=[None, 1.0])
+    write(samples(2), environment=[None, "E"])
     assert read_index(tmp_path / "index.parquet").equals(first)
-    assert first["label_azimuth_deg"].to_pylist() == [None, 1.0]
+    assert first["environment"].to_pylist() == [None, "E"]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1j * np.nan, -1j * np.inf])
@@ -123,7 +124,7 @@ def test_what_cannot_be_a_scene_file_is_refused_and_leaves_nothing(write, tmp_pa
     columns = scene_columns(2)
     del columns["link_id"]
     with pytest.raises(InputError, match="link_id: column missing"):
-        write_scenes(tmp_path / "s.parquet", tmp_path / "i.parquet", iter([(samples(2), columns)]))
+        write_scenes(tmp_path / "s.parquet", tmp_path / "index.parquet", iter([SceneChunk(samples(2), columns, {})]))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -177,11 +178,12 @@ def test_nan_is_refused_even_unverified(write):
 def test_another_shape_than_the_metadata_say_is_refused(write, tmp_path):
     path = write(samples(2))
     table = pq.read_table(path)
-    for metadata in (None, {"antennas": "2"}, {"antennas": "x", "samples": "8"}):
+    version = {"scene_schema": "2"}
+    for metadata in (version, version | {"antennas": "2"}, version | {"antennas": "x", "samples": "8"}):
         pq.write_table(table.replace_schema_metadata(metadata), path)
         with pytest.raises(InputError, match="expected the schema metadata antennas and samples"):
             list(iterate_scenes(path))
-    pq.write_table(table.replace_schema_metadata({"antennas": "2", "samples": "9"}), path)
+    pq.write_table(table.replace_schema_metadata(version | {"antennas": "2", "samples": "9"}), path)
     with pytest.raises(InputError, match="iq: expected fixed_size_list"):
         list(iterate_scenes(path))
     pq.write_table(table.drop_columns(["snr_db"]), path)
@@ -216,9 +218,9 @@ def test_writing_holds_no_earlier_chunk(tmp_path, scene_columns):
             assert not [reference for reference in held[:-1] if reference() is not None]
             iq = samples(3, seed)
             held.append(weakref.ref(iq))
-            yield iq, scene_columns(3)
+            yield SceneChunk(iq, scene_columns(3), {})
 
-    write_scenes(tmp_path / "s.parquet", tmp_path / "i.parquet", chunks())
+    write_scenes(tmp_path / "s.parquet", tmp_path / "index.parquet", chunks())
     assert len(held) == 4
 
 

@@ -5,10 +5,12 @@ import json
 import numpy as np
 import pytest
 
+from common.hashing import table_hash
 from emma.captures.adapters import REAL_SPLIT, adapter, resample, windows
 from emma.captures.csi import CARRIERS, WAVELENGTH_M
 from emma.captures.settings import ADAPTERS, CaptureEntry, Labels, SceneShape
-from emma.data.scenes import iterate_scenes, read_index
+from emma.data.labels import CLASS, labels_beside, read_labels
+from emma.data.scenes import iterate_scenes, read_index, read_labelled
 
 from .conftest import write_sigmf
 
@@ -45,20 +47,23 @@ def test_sigmf_samples_and_channels_keep_their_order(tmp_path, reader, datatype,
 
 
 def test_canonical_scenes_and_record(tmp_path, reader, sigmf_set):
-    out = [tmp_path / name for name in ("s.parquet", "i.parquet", "r.json")]
+    out = [tmp_path / name for name in ("s.parquet", "index.parquet", "r.json")]
     record = reader("sigmf", sigmf_set).convert(*out)
-    index = read_index(out[1])
+    index = read_labelled(out[1], CLASS)
     assert set(index["split"].to_pylist()) == {REAL_SPLIT}
-    assert index["label_class"].to_pylist() == ["OOK", "2FSK"] * 2
+    assert index["class"].to_pylist() == ["OOK", "2FSK"] * 2
     assert record.model_dump(mode="json") == json.loads(out[2].read_text())
+    assert [json.loads(text)["recording"] for text in index["detail"].to_pylist()] == ["one"] * 2 + ["two"] * 2
     assert (record.scenes, record.sessions, len(record.files_sha256)) == (4, 2, 4)
+    labels = read_labels(labels_beside(out[1]), CLASS)
+    assert (record.index_hash, record.labels_hash) == (table_hash(read_index(out[1])), table_hash(labels))
     assert record.converts["rate"]
     assert record.cannot_give
     for _, iq in iterate_scenes(out[0]):
         np.testing.assert_allclose(np.mean(np.abs(iq) ** 2, axis=(1, 2)), 1.0, rtol=1e-5)
     again = reader("sigmf", sigmf_set).convert(*out)
     assert again.record_sha256 == record.record_sha256
-    write_sigmf(sigmf_set, "two", np.ones(2 * 256, np.int8), annotations=[(0, 128, "a"), (100, 128, "b")])
+    write_sigmf(sigmf_set, "two", np.arange(2 * 256).astype(np.int8), annotations=[(0, 128, "a"), (100, 128, "b")])
     assert reader("sigmf", sigmf_set).convert(*out).record_sha256 != record.record_sha256
 
 

@@ -17,7 +17,7 @@ def refused(made, tmp_path, match):
     out = tmp_path / "out"
     out.mkdir(exist_ok=True)
     with pytest.raises(InputError, match=match) as error:
-        made.convert(out / "s.parquet", out / "i.parquet", out / "r.json")
+        made.convert(out / "s.parquet", out / "index.parquet", out / "r.json")
     assert "\n" not in " ".join(str(error.value).split())
     assert list(out.iterdir()) == []
 

@@ -16,6 +16,7 @@ from emma.captures.report import model_gap, report_text, sim_to_real_report
 from emma.captures.scoring import Side, capture_record, capture_spec, score_capture
 from emma.captures.settings import DEFAULT_CAPTURES, CaptureEntry, CaptureSet, Labels, load_capture_set
 from emma.data.embeddings import Embeddings
+from emma.data.labels import AZIMUTH, CLASS, DETAIL
 from emma.data.provenance import Provenance
 from emma.data.release import DataReleaseManifest, load_release_config
 from emma.data.scenes import INDEX_SCHEMA
@@ -38,14 +39,16 @@ CONVERSION = ConversionRecord(
     scenes=80,
     sessions=8,
     index_hash="1" * 64,
+    labels_hash="1" * 64,
     record_sha256="2" * 64,
 )
+GENERATOR = {"rfgen_version": "0", "rfgen_source_sha256": "0" * 64}
 
 
 @pytest.fixture(scope="module")
 def manifest():
     config = load_release_config(ROOT / "config/releases/tiny.yaml")
-    return DataReleaseManifest(**config.model_dump(), rfgen_version="0", rfgen_source_sha256="0" * 64, splits={})
+    return DataReleaseManifest(**config.model_dump(), provenance=GENERATOR, splits={})
 
 
 def declared(name, **changes):
@@ -64,14 +67,14 @@ def side(labels, features, name, sessions=None, groups=None):
         "snr_db": [0.0] * n,
         "sample_rate_hz": [1.0] * n,
         "center_frequency_hz": [1.0] * n,
-        "label_azimuth_deg": labels if angle else [None] * n,
-        "label_class": [None] * n if angle else labels,
-        "detail": [json.dumps({"group": g}) for g in groups] if groups else [None] * n,
     }
     columns = [
         pa.array(known.get(field.name, [None if field.nullable else "x"] * n), field.type) for field in INDEX_SCHEMA
     ]
-    table = pa.table(columns, schema=INDEX_SCHEMA)
+    label = AZIMUTH if angle else CLASS
+    table = pa.table(columns, schema=INDEX_SCHEMA).append_column(label, pa.array(labels, label.type))
+    details = [json.dumps({"group": g}) for g in groups] if groups else [None] * n
+    table = table.append_column(DETAIL, pa.array(details, DETAIL.type))
     return Side(table, Embeddings(table["scene_id"], np.asarray(features, np.float32), PROVENANCE, name))
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 
+from emma.data.extends import read_extended
 from rfgen.recipe import Recipe
 
 RELEASES = Path(__file__).parents[3] / "config" / "releases"
@@ -14,7 +14,7 @@ RELEASES = Path(__file__).parents[3] / "config" / "releases"
 @pytest.fixture(scope="session")
 def mapping() -> Callable[[str], dict]:
     """A fresh copy of a release's rfgen mapping by its name."""
-    return lambda name: yaml.safe_load((RELEASES / f"{name}.yaml").read_text())["rfgen"]
+    return lambda name: read_extended(RELEASES / f"{name}.yaml")["rfgen"]
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
+from emma.data.extends import read_extended
 from rfgen.captures import surrogate as surrogates
 from rfgen.captures.multipath import Multipath, draw
 from rfgen.captures.twins import TwinRecipe, generate, raised_cosine, remove_linear_phase
@@ -35,7 +36,7 @@ def surrogate(name, **changes):
 
 @pytest.fixture(scope="module")
 def recipe():
-    return Recipe.from_mapping(yaml.safe_load((ROOT / "config/releases/tiny.yaml").read_text())["rfgen"])
+    return Recipe.from_mapping(read_extended(ROOT / "config/releases/tiny.yaml")["rfgen"])
 
 
 @pytest.fixture(scope="module")

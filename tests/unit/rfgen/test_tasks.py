@@ -11,7 +11,7 @@ import pytest
 import common
 import rfgen
 from rfgen import scenes
-from rfgen.scenes import TASKS, SceneTask, scene_columns
+from rfgen.scenes import TASKS, SceneTask
 
 SOURCE = Path(rfgen.__file__).parents[1]
 
@@ -100,11 +100,6 @@ def test_the_pool_carries_no_labels(tiny, task) -> None:
     assert tuple(scored.labels) == ("class", "detail")
     assert pool.labels == {}
     assert not {"class", "detail", "azimuth_deg"} & set(pool.metadata)
-    joined = scene_columns(pool)
-    assert set(joined["label_class"]) == set(joined["detail"]) == set(joined["label_azimuth_deg"]) == {None}
-    joined = scene_columns(scored)
-    assert list(joined["label_class"]) == list(scored.labels["class"])
-    assert list(joined) == [*scored.metadata, "label_azimuth_deg", "label_class", "detail"]
 
 
 def test_values_and_limits_of_every_task(tiny) -> None:

@@ -120,10 +120,10 @@ def texts(root):
 @pytest.mark.parametrize(
     ("path", "change", "moved"),
     [
-        ("config/releases/tiny.yaml", lambda v: v["rfgen"].update(hardware_seed=1), {0}),
+        ("config/releases/base.yaml", lambda v: v["rfgen"].update(hardware_seed=1), {0}),
         ("config/releases/tiny.yaml", lambda v: v.update(seed=8), {0, 1}),
-        ("config/releases/tiny.yaml", lambda v: v["tasks"]["E-LOC-AOA"]["anchors"].update(maximum=180.0), {1}),
-        ("config/releases/tiny.yaml", lambda v: v["tasks"]["E-LOC-AOA"]["readout"].update(regularisation=0.1), {1}),
+        ("config/releases/base.yaml", lambda v: v["tasks"]["E-LOC-AOA"]["anchors"].update(maximum=180.0), {1}),
+        ("config/releases/base.yaml", lambda v: v["tasks"]["E-LOC-AOA"]["readout"].update(regularisation=0.1), {1}),
         ("config/models/dsp.yaml", lambda v: v.update(batch_size=7), {2}),
         ("config/models/prior.yaml", lambda v: v.update(pretraining="unknown"), {3}),
     ],

@@ -6,7 +6,7 @@ import numpy as np
 import yaml
 
 from common.files import parse, read_json, write_json, write_text
-from common.hashing import content_hash, table_hash
+from common.hashing import content_hash
 from emma.backbones.base import Prior
 from emma.backbones.embed import write_embeddings
 from emma.backbones.inputs import Contract
@@ -18,10 +18,18 @@ from emma.captures.scoring import capture_record, capture_spec, read_sides, scor
 from emma.captures.settings import CaptureSet, Labels
 from emma.data.embeddings import Embeddings
 from emma.data.folds import read_fold, write_side
+from emma.data.freezing import freeze
+from emma.data.labels import label_field, labels_beside, read_labels
 from emma.data.protocols import board_protocols, task_protocols
 from emma.data.provenance import Provenance
-from emma.data.release import freeze, load_manifest, load_release_config, manifest_record, read_assigned
-from emma.data.scenes import read_index, write_scenes
+from emma.data.release import (
+    load_manifest,
+    load_release_config,
+    manifest_record,
+    read_assigned,
+    split_record,
+)
+from emma.data.scenes import SceneChunk, read_index, write_scenes
 from emma.data.tables import write_table
 from emma.evaluation.fitting import check_complete, fit_fold, read_fitted, write_fitted
 from emma.evaluation.scoring import ReplicateSource, fold_record, primary_replicates, score_task, write_replicates
@@ -106,13 +114,13 @@ class Moments:
 
 
 def _columns(task, split, rng):
-    """Metadata columns and label-bearing numbers of a task's scenes in a split."""
+    """Metadata and label columns of a task's scenes in a split, and numbers that bear the label."""
     rows = []
     if task == "E-ID-FP":
         for unit, device in enumerate(["U01", "U02", "U03"]):
             for session in range(2):
                 place = {"device": device, "session": f"{split}-{device}-{session}", "receiver": f"R{session}{unit}"}
-                rows += [place | {"label_class": device, "signal": float(unit), "frequency_band": "2.4GHz"}] * 4
+                rows += [place | {"class": device, "signal": float(unit), "frequency_band": "2.4GHz"}] * 4
     else:
         for environment in ("E_URBAN", "E_RURAL"):
             for band in ("2.4GHz", "5.8GHz"):
@@ -120,19 +128,18 @@ def _columns(task, split, rng):
                     place = {"environment": environment, "frequency_band": band}
                     if task == "E-LOC-AOA":
                         azimuth = float(rng.uniform(0, 360))
-                        rows.append(place | {"label_azimuth_deg": azimuth, "signal": np.cos(np.deg2rad(azimuth))})
+                        rows.append(place | {"azimuth_deg": azimuth, "signal": np.cos(np.deg2rad(azimuth))})
                     else:
-                        rows.append(
-                            place | {"label_class": ["NLOS", "LOS"][number // 2 % 2], "signal": number // 2 % 2}
-                        )
-    names = ("environment", "device", "session", "receiver", "frequency_band", "label_azimuth_deg", "label_class")
+                        rows.append(place | {"class": ["NLOS", "LOS"][number // 2 % 2], "signal": number // 2 % 2})
+    names = ("environment", "device", "session", "receiver", "frequency_band")
     columns = {name: [row.get(name) for row in rows] for name in names}
     n = len(rows)
-    columns |= {"task": [task] * n, "split": [split] * n, "detail": [None] * n}
+    columns |= {"task": [task] * n, "split": [split] * n}
     columns |= {"snr_regime": [("low", "high")[i % 2] for i in range(n)], "snr_db": [10.0] * n}
     columns |= {"sample_rate_hz": [1e6] * n, "center_frequency_hz": [2.4e9] * n}
     columns |= {"link_id": [f"{split}-{task}-{i}" for i in range(n)]}
-    return columns, np.array([row["signal"] for row in rows], float)
+    labels = {name: [row[name] for row in rows] for name in ("azimuth_deg", "class") if name in rows[0]}
+    return columns, labels, np.array([row["signal"] for row in rows], float)
 
 
 def build(project: Path, seed: int = 0, splits=("TRAIN", "DEV")) -> Path:
@@ -147,12 +154,13 @@ def build(project: Path, seed: int = 0, splits=("TRAIN", "DEV")) -> Path:
     for task in config.tasks:
         for split in splits:
             rng = np.random.default_rng([len(task), splits.index(split)])
-            columns, signal = _columns(task.value, split, rng)
+            columns, labels, signal = _columns(task.value, split, rng)
             iq = rng.normal(size=(len(signal), 1, 8)) + 1j * rng.normal(size=(len(signal), 1, 8))
             iq[:, 0, :] += signal[:, None]
             path = results / "scenes" / task.value / f"{split}.parquet"
             indexes.setdefault(task, {})[Split(split)] = path.with_suffix(".index.parquet")
-            write_scenes(path, indexes[task][Split(split)], [(iq.astype(np.complex64), columns)])
+            chunk = SceneChunk(iq.astype(np.complex64), columns, labels)
+            write_scenes(path, indexes[task][Split(split)], [chunk], label_field(config.tasks[task]))
     write_json(results / "release/manifest.json", manifest_record(freeze(config, indexes, "0", "0" * 64)))
     manifest = load_manifest(results / "release/manifest.json")
     backbones = {"prior": Prior(), "few": Moments("few", 2), "many": Moments("many", 6)}
@@ -232,14 +240,15 @@ def _captures(project, manifest, backbones, seed):
     declared = parse(CaptureSet, CAPTURES, "captures")
     folder = results / "captures" / declared.name
     rng = np.random.default_rng(5)
-    columns, signal = _columns(declared.task.value, REAL_SPLIT, rng)
+    columns, labels, signal = _columns(declared.task.value, REAL_SPLIT, rng)
     columns |= {"session": [f"recording-{i // 8}" for i in range(len(signal))]}
     iq = rng.normal(size=(len(signal), 1, 8)) + 1j * rng.normal(size=(len(signal), 1, 8)) + 0.5 * signal[:, None, None]
-    write_scenes(folder / "scenes.parquet", folder / "index.parquet", [(iq.astype(np.complex64), columns)])
-    index = read_index(folder / "index.parquet")
+    path, label = folder / "index.parquet", label_field(manifest.spec(declared.task))
+    write_scenes(folder / "scenes.parquet", path, [SceneChunk(iq.astype(np.complex64), columns, labels)], label)
+    frozen = split_record(read_index(path), read_labels(labels_beside(path), label))
     facts = {"adapter": "sigmf", "set": declared.name, "task": declared.task, "split": REAL_SPLIT, "scene": None}
     facts |= {"mapping": Labels(), "converts": {}, "cannot_give": (), "geometry_wavelengths": None, "files_sha256": {}}
-    facts |= {"scenes": len(signal), "sessions": 4, "index_hash": table_hash(index)}
+    facts |= {"sessions": 4, **frozen.model_dump()}
     content = Conversion(**facts)
     record = ConversionRecord(**facts, record_sha256=content_hash(content.model_dump(mode="json")))
     write_json(folder / "record.json", record.model_dump(mode="json"))

@@ -8,7 +8,8 @@ import pytest
 
 from emma.audit.verify import Results, verify
 from emma.audit.verify.deep import Refitted, Regenerated
-from emma.data.scenes import iterate_scenes
+from emma.data.labels import AZIMUTH, read_labels
+from emma.data.scenes import SceneChunk, iterate_scenes
 from emma.data.tables import matrix_to_lists
 from emma.evaluation.fitting import PREDICTION_SCHEMA
 from emma.readouts import load_readout
@@ -28,8 +29,9 @@ def recipe(pristine):
     """Stands for the generator: the untouched scenes of one split, as a chunk made again."""
     path = pristine / "results/scenes/E-LOC-AOA/DEV.parquet"
     index, iq = next(iterate_scenes(path))
-    columns = index.drop_columns(["scene_id", "iq_sha256"]).to_pydict()
-    return lambda results: iter([(AOA, DEV, 0, iq, columns)])
+    metadata = index.drop_columns(["scene_id", "iq_sha256"]).to_pydict()
+    labels = read_labels(path.with_name("DEV.labels.parquet"), AZIMUTH).drop_columns(["scene_id"]).to_pydict()
+    return lambda results: iter([(AOA, DEV, 0, SceneChunk(iq, metadata, labels))])
 
 
 def test_untouched_results_pass(pristine, recipe):
@@ -43,18 +45,38 @@ def test_untouched_results_pass(pristine, recipe):
 def test_a_forged_sample_under_new_hashes_is_seen_by_the_recipe_alone(tmp_path, monkeypatch, recipe):
     plain = miniature.write_scenes
 
-    def forged(path, index, chunks):
-        ((iq, columns),) = chunks
+    def forged(path, index, chunks, label):
+        (chunk,) = chunks
         if path.parts[-2:] == ("E-LOC-AOA", "DEV.parquet"):
-            iq = iq.copy()
-            iq[5, 0, 3] += np.float32(0.01)
-        plain(path, index, iter([(iq, columns)]))
+            chunk = chunk._replace(iq=chunk.iq.copy())
+            chunk.iq[5, 0, 3] += np.float32(0.01)
+        plain(path, index, [chunk], label)
 
     monkeypatch.setattr(miniature, "write_scenes", forged)
     results = Results(miniature.build(tmp_path), tmp_path)
     assert faults(verify(results)) == []
     (fault,) = faults(verify(results, [Regenerated(recipe)]))
     assert "scenes/E-LOC-AOA/DEV.parquet: scene 5: differs by" in fault
+
+
+@pytest.mark.parametrize("kind", ["labels", "index"])
+def test_a_forged_label_or_column_under_new_hashes_is_seen_by_the_recipe_alone(tmp_path, monkeypatch, recipe, kind):
+    plain = miniature.write_scenes
+
+    def forged(path, index, chunks, label):
+        (chunk,) = chunks
+        if path.parts[-2:] == ("E-LOC-AOA", "DEV.parquet") and kind == "labels":
+            chunk.labels["azimuth_deg"][5] += 1.0
+        if path.parts[-2:] == ("E-LOC-AOA", "DEV.parquet") and kind == "index":
+            chunk.metadata["snr_db"][5] += 1.0
+        plain(path, index, [chunk], label)
+
+    monkeypatch.setattr(miniature, "write_scenes", forged)
+    results = Results(miniature.build(tmp_path), tmp_path)
+    assert faults(verify(results)) == []
+    (fault,) = faults(verify(results, [Regenerated(recipe)]))
+    column = {"labels": "azimuth_deg", "index": "snr_db"}[kind]
+    assert f"scenes/E-LOC-AOA/DEV.{kind}.parquet: {column}: scene 5: " in fault
 
 
 def test_a_forged_sample_is_seen_without_the_samples_too(tmp_path, monkeypatch, recipe):

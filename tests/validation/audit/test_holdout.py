@@ -73,13 +73,13 @@ def test_the_seed_opens_the_commitment_and_another_does_not(official):
 def test_splits_that_another_seed_made_do_not_open(official):
     """A manifest whose commitment names one seed and another seed's split is caught by making the splits again."""
     project, seed, _ = official
-    from common.hashing import content_hash
+    from emma.data.release import DataReleaseManifest, manifest_record
 
     path = project / "results/releases/tiny/holdout/release/manifest.json"
     value = json.loads(path.read_text())
     value["holdout"]["splits"]["E-ID-AMC"]["index_hash"] = "0" * 64
-    value.pop("data_release_hash")
+    fields = {key: value[key] for key in DataReleaseManifest.model_fields}
     forged = project.parent / "manifest.json"
-    forged.write_text(json.dumps(value | {"data_release_hash": content_hash(value)}))
+    forged.write_text(json.dumps(manifest_record(DataReleaseManifest.model_validate_json(json.dumps(fields)))))
     done = call(project, "python", "scripts/open_holdout.py", forged, EMMA_HOLDOUT_SEED=seed)
     assert done.returncode == 1 and "FAULT E-ID-AMC HOLDOUT" in done.stdout

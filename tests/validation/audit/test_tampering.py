@@ -12,6 +12,7 @@ from safetensors.numpy import load, save
 
 from common.hashing import content_hash, table_hash
 from emma.audit.verify import CHECKS, Results, verify
+from emma.data.release import DataReleaseManifest, manifest_record
 
 FOLD = "folds/many/E-LOC-LOS/leave-one-environment-out"
 FP = "folds/many/E-ID-FP/leave-one-unit-out"
@@ -85,10 +86,17 @@ def other_readout(results):
 def anchors_rehashed(results):
     def change(value):
         value["tasks"]["E-LOC-AOA"]["anchors"]["maximum"] = 180.0
-        value.pop("data_release_hash")
-        value["data_release_hash"] = content_hash(value)
 
-    edit(results / "release/manifest.json", change)
+    manifest_rehashed(results, change)
+
+
+def manifest_rehashed(results, change):
+    """What a careful forger does after changing a manifest: every hash in it is made to match."""
+    path = results / "release/manifest.json"
+    value = json.loads(path.read_text())
+    change(value)
+    fields = {key: value[key] for key in DataReleaseManifest.model_fields}
+    path.write_text(json.dumps(manifest_record(DataReleaseManifest.model_validate_json(json.dumps(fields)))))
 
 
 def rows_swapped(results):
@@ -175,15 +183,17 @@ def captured_and_scored_again(results):
     """The same, with every number that follows from them, up to the board, made to match."""
     from emma.captures.scoring import capture_spec, scored
     from emma.captures.settings import CaptureSet
+    from emma.data.labels import label_field
     from emma.data.release import load_manifest
-    from emma.data.scenes import read_index
+    from emma.data.scenes import read_labelled
 
     captured_moved(results)
     manifest = load_manifest(results / "release/manifest.json")
     declared = CaptureSet.model_validate(miniature.CAPTURES)
     tables = {side: pq.read_table(results / f"{SET}/many/{side}.parquet") for side in ("synth", "captured")}
     spec = capture_spec(manifest.spec(declared.task), declared)
-    again = scored(spec, declared, manifest, tables, read_index(results / f"{SET}/index.parquet"), 0)
+    captured = read_labelled(results / f"{SET}/index.parquet", label_field(spec))
+    again = scored(spec, declared, manifest, tables, captured, 0)
     edit(results / f"{SET}/many/metrics.json", lambda value: value.update(again.model_dump(mode="json")))
     miniature.publish_gap(results)
     miniature.publish_board(results)
@@ -418,12 +428,24 @@ TAMPERINGS = {
         "splits",
         f"{SPLIT}/E_URBAN/train.parquet",
     ),
-    "label in an index": (
+    "environment in an index": (
         lambda results: rewrite(
-            results / "scenes/E-LOC-LOS/DEV.index.parquet", with_column("label_class", lambda v: ["LOS", *v[1:]])
+            results / "scenes/E-LOC-LOS/DEV.index.parquet", with_column("environment", lambda v: ["E_RURAL", *v[1:]])
         ),
         "indexes",
         "scenes/E-LOC-LOS/DEV.index.parquet",
+    ),
+    "label of a scene": (
+        lambda results: rewrite(
+            results / "scenes/E-LOC-LOS/DEV.labels.parquet", with_column("class", lambda v: ["LOS", *v[1:]])
+        ),
+        "indexes",
+        "scenes/E-LOC-LOS/DEV.labels.parquet",
+    ),
+    "label dropped": (
+        lambda results: rewrite(results / "scenes/E-LOC-LOS/DEV.labels.parquet", lambda table: table.slice(1)),
+        "indexes",
+        "scenes/E-LOC-LOS/DEV.labels.parquet",
     ),
     "sample of a scene": (sample_changed, "scenes", "scenes/E-LOC-AOA/TRAIN.parquet"),
     "anchor in the manifest": (
@@ -432,6 +454,22 @@ TAMPERINGS = {
         "release/manifest.json",
     ),
     "anchor in the manifest, hash made to match": (anchors_rehashed, "manifest", "release/manifest.json"),
+    "caveat in the manifest": (of_json("release/manifest.json", "caveats", to=[]), "manifest", "release/manifest.json"),
+    "caveat in the manifest, hash made to match": (
+        lambda results: manifest_rehashed(results, put("caveats", to=[])),
+        "manifest",
+        "release/manifest.json",
+    ),
+    "commitment in the manifest, hash made to match": (
+        lambda results: manifest_rehashed(results, put("holdout", to={"seed_sha256": "1" * 64, "splits": {}})),
+        "manifest",
+        "release/manifest.json",
+    ),
+    "provenance in the manifest": (
+        of_json("release/manifest.json", "provenance", "rfgen_source_sha256", to="1" * 64),
+        "manifest",
+        "release/manifest.json",
+    ),
     "conversion record": (of_json(f"{SET}/record.json", "scenes", to=900), "captured scenes", f"{SET}/record.json"),
     "index in a conversion record, hash made to match": (
         of_set("index_hash", to="0" * 64),
@@ -439,9 +477,7 @@ TAMPERINGS = {
         f"{SET}/record.json",
     ),
     "label of a captured scene": (
-        lambda results: rewrite(
-            results / f"{SET}/index.parquet", with_column("label_class", lambda v: ["LOS", *v[1:]])
-        ),
+        lambda results: rewrite(results / f"{SET}/labels.parquet", with_column("class", lambda v: ["LOS", *v[1:]])),
         "captured scenes",
         f"{SET}/record.json",
     ),

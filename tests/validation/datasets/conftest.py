@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-import yaml
 
+from emma.data.extends import read_extended
 from rfgen import channels, scenes
 from rfgen.recipe import Recipe
 
@@ -16,7 +16,7 @@ RELEASES = Path(__file__).parents[3] / "config" / "releases"
 
 def mapping(name: str) -> dict:
     """A fresh copy of a release's rfgen mapping."""
-    return yaml.safe_load((RELEASES / f"{name}.yaml").read_text())["rfgen"]
+    return read_extended(RELEASES / f"{name}.yaml")["rfgen"]
 
 
 class Bench:
@@ -24,7 +24,7 @@ class Bench:
 
     def __init__(self, name: str) -> None:
         self.recipe = Recipe.from_mapping(mapping(name))
-        self.seed = yaml.safe_load((RELEASES / f"{name}.yaml").read_text())["seed"]
+        self.seed = read_extended(RELEASES / f"{name}.yaml")["seed"]
         self._tables: dict[str, pa.Table] = {}
         self._scenes: dict[tuple, tuple[np.ndarray, dict]] = {}
 

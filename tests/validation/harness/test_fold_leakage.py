@@ -8,9 +8,9 @@ import pytest
 
 from common.errors import InputError
 from emma import Split, SplitNotAvailable, TaskID
+from emma.data.freezing import freeze
 from emma.data.guards import guard_fold
 from emma.data.protocols import InDistribution, primary_protocol, task_protocols
-from emma.data.release import freeze
 from emma.tasks import target_of
 
 TASKS = tuple(task.value for task in TaskID)
@@ -89,10 +89,13 @@ def test_null_links_are_not_one_link(small) -> None:
 def test_a_release_with_samples_in_two_splits_is_not_frozen(small, tmp_path) -> None:
     import pyarrow.parquet as pq
 
+    from emma.data.scenes import INDEX_SCHEMA
+
     train, evaluation = small.index("E-ID-AMC")
     twin = altered(evaluation, 3, iq_sha256=train["iq_sha256"][5].as_py())
     for split, index in ((Split.TRAIN, train), (Split.DEV, twin)):
-        pq.write_table(index, tmp_path / f"{split.value}.index.parquet")
+        pq.write_table(index.select(INDEX_SCHEMA.names), tmp_path / f"{split.value}.index.parquet")
+        pq.write_table(index.select(["scene_id", "class"]), tmp_path / f"{split.value}.labels.parquet")
     paths = {TaskID.E_ID_AMC: {s: tmp_path / f"{s.value}.index.parquet" for s in (Split.TRAIN, Split.DEV)}}
     with pytest.raises(InputError, match="splits TRAIN and DEV share samples"):
         freeze(small.config, paths, "0", "0")

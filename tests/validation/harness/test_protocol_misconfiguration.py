@@ -95,7 +95,7 @@ def test_devices_scored_under_another_axis_are_no_release(small_release, axis: s
 def test_scenes_without_the_held_out_values_are_not_frozen(small, small_release, task: str, axis: str) -> None:
     """A task wired to an axis whose values its scenes do not have stops at the freeze."""
     from emma import Split
-    from emma.data.release import freeze
+    from emma.data.freezing import freeze
 
     data = small_release()
     data["tasks"][task]["ood_axis"] = axis

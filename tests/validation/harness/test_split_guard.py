@@ -105,7 +105,7 @@ def test_swapped_splits_on_disk(small, tmp_path) -> None:
     folder = tmp_path / "scenes" / "E-LOC-LOS"
     folder.mkdir(parents=True)
     for ours, theirs in (("TRAIN", "DEV"), ("DEV", "TRAIN")):
-        for kind in ("parquet", "index.parquet"):
+        for kind in ("parquet", "index.parquet", "labels.parquet"):
             (folder / f"{ours}.{kind}").symlink_to(small.results / "scenes" / "E-LOC-LOS" / f"{theirs}.{kind}")
     backbone, provenance, config = small.model("prior")
     evaluator = Evaluator("small", results=tmp_path)

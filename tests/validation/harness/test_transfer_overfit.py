@@ -191,7 +191,7 @@ def test_an_overfit_network_is_reported_beside_its_training_score(small, record_
     index, iq = small.iq("E-LOC-LOS", "TRAIN")
     inside = np.asarray(index["environment"].to_pylist()) == "E_RURAL"
     inputs = torch.from_numpy(as_channels(normalise(iq[inside], "unit_power")))
-    labels = np.asarray(index["label_class"].to_pylist())[inside]
+    labels = np.asarray(index["class"].to_pylist())[inside]
     wanted = torch.from_numpy((labels == "LOS").astype(np.float32))
     encoder = seeded_encoder(8, 0)
     with torch.random.fork_rng():

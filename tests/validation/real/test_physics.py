@@ -7,7 +7,7 @@ import pytest
 
 from emma.captures.adapters import adapter
 from emma.captures.settings import CaptureEntry, Labels, SceneShape
-from emma.data.scenes import read_index
+from emma.data.labels import CLASS, read_labels
 from rfgen.physics import arrays
 
 #: Median error of a Bartlett scan in degrees, as the set's own README states it.
@@ -118,8 +118,8 @@ def test_packets_of_links_are_causal(captures):
 def test_recordings_convert(captures, tmp_path, folder, name, task, mapping, shape, scenes, classes):
     entry = CaptureEntry(name="set", adapter=name, path="x", task=task, mapping=mapping)
     made = adapter(captures / folder, entry, SceneShape(**shape))
-    record = made.convert(tmp_path / "s.parquet", tmp_path / "i.parquet", tmp_path / "r.json")
-    labels = read_index(tmp_path / "i.parquet")["label_class"].to_pylist()
+    record = made.convert(tmp_path / "s.parquet", tmp_path / "index.parquet", tmp_path / "r.json")
+    labels = read_labels(tmp_path / "labels.parquet", CLASS)["class"].to_pylist()
     assert record.scenes == scenes
     assert {label: labels.count(label) for label in set(labels)} == classes
     assert json.loads((tmp_path / "r.json").read_text()) == record

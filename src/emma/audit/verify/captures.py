@@ -14,7 +14,9 @@ from emma.captures.report import report_text, sim_to_real_report
 from emma.captures.scoring import capture_spec, predict_sides, read_sides, scored
 from emma.captures.settings import CaptureSet
 from emma.data.embeddings import Embeddings
-from emma.data.scenes import read_index
+from emma.data.labels import label_field, read_labels
+from emma.data.release import split_record
+from emma.data.scenes import read_index, read_labelled
 from emma.data.tables import metadata_of, read_table
 from emma.evaluation.fitting import PREDICTION_SCHEMA
 from emma.results.layout import Layout
@@ -39,9 +41,10 @@ def capture_files(results: Results) -> set[str]:
     layout = Layout("")
     paths = {layout.report("sim_to_real"), layout.report("sim_to_real", "md")} if sets else set()
     for name, declared in sets.items():
-        paths |= {layout.conversion(name), layout.capture_index(name)}
+        paths |= {layout.conversion(name), layout.capture_index(name), layout.capture_labels(name)}
         if declared.twin != "release":
             paths |= {layout.twin_index(name, split) for split in Layout.twin_splits}
+            paths |= {layout.twin_labels(name, split) for split in Layout.twin_splits}
     for name, model in capture_pairs(results):
         paths.add(layout.capture_metrics(name, model))
         if results.capture(name, model).undefined_reason is None:
@@ -63,7 +66,7 @@ class Captures(Check):
         for name, declared in sets.items():
             path = results.layout.conversion(name)
             with self.item(path):
-                self._record(results, path, name)
+                self._record(results, path, declared)
             self._declared(results, name, declared)
         fitted = 0
         for name, model in capture_pairs(results):
@@ -72,14 +75,15 @@ class Captures(Check):
                 fitted += self._scores(results, path, sets[name], model)
         self.note = f"{fitted} fitted again"
 
-    def _record(self, results: Results, path: Path, name: str) -> None:
-        record = results.conversion(name)
-        index = read_index(results.layout.capture_index(name))
+    def _record(self, results: Results, path: Path, declared: CaptureSet) -> None:
+        record = results.conversion(declared.name)
+        label = label_field(results.manifest().spec(declared.task))
+        index = read_index(results.layout.capture_index(declared.name))
+        labels = read_labels(results.layout.capture_labels(declared.name), label)
         expected = {
             "record_sha256": content_hash(record.model_dump(mode="json", exclude={"record_sha256"})),
-            "index_hash": table_hash(index),
-            "scenes": index.num_rows,
             "sessions": len(set(index["session"].to_pylist())),
+            **split_record(index, labels).model_dump(),
         }
         self.compare(path, {key: getattr(record, key) for key in expected}, expected)
 
@@ -112,7 +116,8 @@ class Captures(Check):
             tables[side] = read_table(where, PREDICTION_SCHEMA)
             self.compare(where, table_hash(tables[side]), getattr(record.hashes, side))
             self.compare(where, metadata_of(tables[side]).get("data_release_hash"), manifest.data_release_hash)
-        index = read_index(results.layout.capture_index(declared.name))
+        label = label_field(manifest.spec(declared.task))
+        index = read_labelled(results.layout.capture_index(declared.name), label)
         again = scored(spec, declared, manifest, tables, index, results.seed())
         self.compare(path, {key: getattr(record, key) for key in CaptureScores.model_fields}, again, RESCORED)
         if embeddings is None:

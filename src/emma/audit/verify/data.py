@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow.compute as pc
 
 from common.errors import InputError
@@ -11,10 +13,11 @@ from emma.audit.verify.captures import capture_files
 from emma.audit.verify.results import Results
 from emma.backbones.load import load_model_config
 from emma.data.provenance import Provenance
-from emma.data.release import load_release_config
+from emma.data.published import PUBLISHED, load_published
+from emma.data.release import DataReleaseManifest, SplitRecord, load_release_config
 from emma.data.scenes import INDEX_SCHEMA, iterate_scenes, read_index
 from emma.results.layout import Layout
-from emma.tasks import Split
+from emma.tasks import Split, TaskID
 
 #: Leftover models that are named one by one.
 _SHOWN = 8
@@ -30,7 +33,7 @@ def expected_files(results: Results) -> set[str]:
         for protocol, value in results.folds(task):
             paths |= {layout.side(task, protocol, value, side) for side in ("train", "eval")}
         splits = {*results.manifest().splits.get(task, {}), results.eval_split()}
-        paths |= {layout.index(task, split) for split in splits}
+        paths |= {place(task, split) for split in splits for place in (layout.index, layout.labels)}
     for model, task, protocol, value in results.model_folds():
         place = (model, task, protocol, value)
         paths |= {layout.metrics(*place), layout.predictions(*place)}
@@ -106,12 +109,12 @@ class Inventory(Check):
 
 
 class Manifest(Check):
-    """The manifest's hash is that of its content, and its content is what the project's release config declares."""
+    """The manifest's hashes are those of its content, and it says what the project's release config declares."""
 
     name = "manifest"
 
     def run(self, results: Results) -> None:
-        """Recompute ``data_release_hash``; compare tasks, anchors, recipe and seeds with the config."""
+        """Recompute the hashes; compare tasks, anchors, recipe, seeds, caveats and commitment with the config."""
         path = results.layout.manifest
         with self.item(path):
             manifest = results.manifest()
@@ -121,18 +124,29 @@ class Manifest(Check):
             if config_path is None or not config_path.is_file():
                 self.note = "no release config at hand to compare with"
                 return
-            config = load_release_config(config_path).model_dump(mode="json")
-            found = manifest.model_dump(mode="json", include=set(config))
-            self.compare(f"{path} (against {config_path})", found, config)
+            config = load_release_config(config_path)
+            wanted = config.model_dump(mode="json") | {"caveats": list(config.all_caveats)}
+            found = manifest.model_dump(mode="json", include=set(wanted))
+            self.compare(f"{path} (against {config_path})", found, wanted)
+            self.note = self._published(manifest, config_path.with_name(PUBLISHED))
+
+    @staticmethod
+    def _published(manifest: DataReleaseManifest, path: Path) -> str:
+        """Whether the hash is the one on record; a release that is not on record, or other machine, is no fault."""
+        recorded = load_published(path).get(manifest.release)
+        if recorded is None:
+            return f"{manifest.release} is not among the published releases"
+        same = recorded.data_release_hash == manifest.data_release_hash
+        return "the published hash" if same else "not the published hash: other floating point, or other content"
 
 
 class Indexes(Check):
-    """Every index has the hash and the number of scenes that the manifest froze, and no two splits share samples."""
+    """Every index and labels table is the frozen one, every scene has its label, and no two splits share samples."""
 
     name = "indexes"
 
     def run(self, results: Results) -> None:
-        """Hash each index again."""
+        """Hash each index and its labels again."""
         manifest = results.manifest()
         for task in results.tasks:
             frozen = dict(manifest.splits.get(task, {}))
@@ -145,12 +159,20 @@ class Indexes(Check):
                     index = results.index(task, split)
                     if table_hash(index) != record.index_hash:
                         self.fault(path, f"content differs from the manifest's index_hash of {task} {split}")
+                    self._labels(results, task, split, record)
                     if index.num_rows != record.scenes:
                         self.fault(path, f"{index.num_rows} scenes, the manifest froze {record.scenes}")
                     for other, table in seen.items():
                         if pc.any(pc.is_in(index["iq_sha256"], value_set=table["iq_sha256"].combine_chunks())).as_py():
                             self.fault(path, f"iq_sha256: shares samples with {other}")
                     seen[split] = index
+
+    def _labels(self, results: Results, task: TaskID, split: Split, record: SplitRecord) -> None:
+        path = results.layout.labels(task, split)
+        with self.item(path):
+            if table_hash(results.labels(task, split)) != record.labels_hash:
+                self.fault(path, f"content differs from the manifest's labels_hash of {task} {split}")
+            results.labelled(task, split)
 
 
 class Scenes(Check):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 
 from common.errors import InputError
 from common.hashing import sha256
@@ -14,7 +16,8 @@ from emma.audit.verify.base import Check
 from emma.audit.verify.results import Results
 from emma.backbones.embed import embed_batch
 from emma.backbones.load import load_backbone, load_model_config
-from emma.data.scenes import identify, iterate_scenes
+from emma.data.labels import plain_values
+from emma.data.scenes import Columns, SceneChunk, iq_hashes, iterate_scenes
 from emma.data.tables import lists_to_matrix
 from emma.evaluation.fitting import fit_fold
 from emma.tasks import Split, TaskID, target_of
@@ -23,8 +26,8 @@ from emma.tasks import Split, TaskID, target_of
 #: largest in the scene or row; of refitted predictions as ``Target.distance`` measures them (degrees or relative).
 SAMPLES, EMBEDDED, REFITTED = 1e-4, 1e-3, 1e-3
 
-#: A chunk made again: task, split, number of the chunk's first scene, complex64 ``[n, A, T]``, metadata columns.
-Chunk = tuple[TaskID, Split, int, np.ndarray, Mapping[str, Sequence]]
+#: A chunk made again: task, split, number of the chunk's first scene in the split, and the scenes.
+Chunk = tuple[TaskID, Split, int, SceneChunk]
 
 
 class Regenerated(Check):
@@ -41,20 +44,29 @@ class Regenerated(Check):
         self.chunks = chunks
 
     def run(self, results: Results) -> None:
-        """Compare ids; where they differ, samples, if they are at hand."""
+        """Compare hashes of samples, metadata and labels; where hashes differ, samples, if they are at hand."""
         identical = 0
-        for task, split, start, iq, columns in self.chunks(results):
-            path = results.layout.scenes(task, split)
+        for task, split, start, chunk in self.chunks(results):
+            path, iq = results.layout.scenes(task, split), chunk.iq
             with self.item(path):
-                wanted = results.index(task, split).slice(start, len(iq))["iq_sha256"].to_pylist()
-                rows = [{name: columns[name][row] for name in columns} for row in range(len(iq))]
-                if [identify(samples, row)[1] for samples, row in zip(iq, rows, strict=True)] == wanted:
+                frozen = results.labelled(task, split).slice(start, len(iq))
+                if iq_hashes(iq) == frozen["iq_sha256"].to_pylist():
                     identical += 1
                 elif not path.is_file():
                     self.fault(path, f"scenes from {start} on: other samples than the recipe gives")
                 else:
                     self._near(path, start, iq)
+                self._columns(results.layout.index(task, split), start, frozen, chunk.metadata)
+                self._columns(results.layout.labels(task, split), start, frozen, chunk.labels)
         self.note = f"{identical} chunks bit for bit"
+
+    def _columns(self, path: Path, start: int, frozen: pa.Table, columns: Columns) -> None:
+        for name in sorted({*columns} & {*frozen.column_names}):
+            pairs = zip(frozen[name].to_pylist(), plain_values(columns[name]), strict=True)
+            for number, (found, wanted) in enumerate(pairs, start):
+                if not _same_value(found, wanted):
+                    self.fault(path, f"{name}: scene {number}: {found}, expected {wanted}, as the recipe gives")
+                    break
 
     def _near(self, path: Path, start: int, iq: np.ndarray) -> None:
         found = np.concatenate([stored for _, stored in iterate_scenes(path, verify=False)])[start : start + len(iq)]
@@ -121,7 +133,7 @@ class Refitted(Check):
             path = results.layout.predictions(*key)
             with self.item(path):
                 spec = results.manifest().tasks[task]
-                assigned = results.index(task, Split.TRAIN), results.index(task, results.eval_split())
+                assigned = results.labelled(task, Split.TRAIN), results.labelled(task, results.eval_split())
                 fold = results.rebuilt(task, protocol, value)
                 arguments = (results.protocols(task)[protocol], fold, assigned, results.embeddings(model, task))
                 again = fit_fold(spec, *arguments).predictions
@@ -132,6 +144,12 @@ class Refitted(Check):
                 distance = target_of(spec).distance(*tables)
                 if not distance <= REFITTED:
                     self.fault(path, f"scores: differ by {distance:.1e} from those of the fold fit again")
+
+
+def _same_value(found: Any, wanted: Any) -> bool:
+    if isinstance(found, float) and isinstance(wanted, float):
+        return math.isclose(found, wanted, rel_tol=SAMPLES, abs_tol=SAMPLES)
+    return type(found) is type(wanted) and found == wanted
 
 
 def _relative(found: np.ndarray, wanted: np.ndarray) -> float:

@@ -16,6 +16,7 @@ from emma.audit.submissions import Bundle
 from emma.captures.records import CaptureRecord, ConversionRecord, SimToRealReport
 from emma.data.embeddings import Embeddings
 from emma.data.folds import Fold, read_fold
+from emma.data.labels import join_labels, label_field, read_labels
 from emma.data.protocols import OODProtocol, board_protocols, task_protocols
 from emma.data.provenance import Provenance, provenance_of
 from emma.data.release import DataReleaseManifest, load_manifest
@@ -198,6 +199,16 @@ class Results:
         return read_index(self.layout.index(task, split))
 
     @_remembered
+    def labels(self, task: TaskID, split: Split) -> pa.Table:
+        """The labels of a task's split, as written."""
+        return read_labels(self.layout.labels(task, split), label_field(self.manifest().tasks[task]))
+
+    @_remembered
+    def labelled(self, task: TaskID, split: Split) -> pa.Table:
+        """The index of a task's split, joined with its labels."""
+        return join_labels(self.layout.labels(task, split), self.index(task, split), self.labels(task, split))
+
+    @_remembered
     def protocols(self, task: TaskID) -> dict[str, OODProtocol]:
         """All protocols of a task, the stress report's included."""
         manifest = self.manifest()
@@ -240,7 +251,7 @@ class Results:
     @_remembered
     def rebuilt(self, task: TaskID, protocol: str, value: str) -> Fold:
         """The same fold, built again from the frozen indexes."""
-        indexes = self.index(task, Split.TRAIN), self.index(task, self.eval_split())
+        indexes = self.labelled(task, Split.TRAIN), self.labelled(task, self.eval_split())
         return self.protocols(task)[protocol].fold(value, *indexes, self.seed())
 
     @_remembered

@@ -17,7 +17,7 @@ class Angle(Target):
     """An azimuth in degrees in [0, 360), fit by regression on its cosine and sine; one score, in degrees."""
 
     name: ClassVar[str] = "angle"
-    column: ClassVar[str] = "label_azimuth_deg"
+    column: ClassVar[str] = "azimuth_deg"
     label_type: ClassVar[pa.DataType] = pa.float64()
     readouts: ClassVar[tuple[str, ...]] = ("ridge",)
     forms: ClassVar[tuple[str, ...]] = ("angles",)

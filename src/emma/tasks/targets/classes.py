@@ -19,7 +19,7 @@ class ClassLabel(Target):
     """One of several classes, encoded by its index; one score per class, the highest decides."""
 
     name: ClassVar[str] = "class"
-    column: ClassVar[str] = "label_class"
+    column: ClassVar[str] = "class"
     label_type: ClassVar[pa.DataType] = pa.string()
     readouts: ClassVar[tuple[str, ...]] = ("logistic",)
     forms: ClassVar[tuple[str, ...]] = ("decisions",)
