@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from common.errors import InputError
@@ -152,7 +153,7 @@ class Indexes(Check):
             frozen = dict(manifest.splits.get(task, {}))
             if results.eval_split() is Split.HOLDOUT and manifest.holdout is not None:
                 frozen[Split.HOLDOUT] = manifest.holdout.splits[task]
-            seen: dict = {}
+            seen: dict[Split, pa.Table] = {}
             for split, record in frozen.items():
                 path = results.layout.index(task, split)
                 with self.item(path):

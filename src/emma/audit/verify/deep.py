@@ -98,8 +98,8 @@ class Reembedded(Check):
                     continue
                 with self.item(path):
                     config = load_model_config(config_path)
-                    weights = results.layout.weights(model)
-                    backbone, _ = load_backbone(config, results.project, weights if weights.is_file() else None)
+                    weights, root = results.layout.weights(model), results.project or results.root
+                    backbone, _ = load_backbone(config, root, weights if weights.is_file() else None)
                     index, iq = next(iterate_scenes(scenes))
                     wanted = embed_batch(backbone, iq, index, config)
                     found = results.embeddings(model, task).of(index["scene_id"])
