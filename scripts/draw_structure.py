@@ -43,7 +43,8 @@ def package_graph() -> Graph:
 def in_order(graph: Graph) -> list[str]:
     """Packages, each after all that it imports; InputError names a circle."""
     try:
-        return list(graphlib.TopologicalSorter(graph).static_order())
+        # Sorted, so that the order is the same in every process.
+        return list(graphlib.TopologicalSorter({node: sorted(graph[node]) for node in sorted(graph)}).static_order())
     except graphlib.CycleError as error:
         raise InputError(f"src: packages import in a circle: {' <- '.join(error.args[1])}") from None
 
@@ -60,17 +61,19 @@ def reduced(graph: Graph) -> Graph:
 
 
 def purpose(package: str) -> str:
-    """The first line of a package's docstring, without its full stop."""
+    """The first line of a package's docstring up to a semicolon, without its full stop."""
     tree = ast.parse(read_text(SOURCE.joinpath(*package.split("."), "__init__.py")))
-    return (ast.get_docstring(tree) or "").partition("\n")[0].removesuffix(".").replace("|", r"\|")
+    line = (ast.get_docstring(tree) or "").partition("\n")[0].partition(";")[0]
+    return line.removesuffix(".").replace("``", "`").replace("|", r"\|")
 
 
 def drawing(graph: Graph) -> str:
     """The text between the markers: how many, the picture, and one row per package from the top down."""
     shown = sorted(reduced(graph).items())
     lines = [
-        f"{len(graph)} packages, {sum(map(len, graph.values()))} imports between them, no circle. An arrow points to",
-        "what is imported; where a chain of arrows leads from one package to another, the direct arrow is left out.",
+        f"{len(graph)} packages, {sum(map(len, graph.values()))} imports between them, no circle. An arrow points to"
+        " what is imported; where a chain of",
+        "arrows leads from one package to another, the direct arrow is left out.",
         "",
         "```mermaid",
         "graph TD",
