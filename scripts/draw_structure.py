@@ -18,15 +18,18 @@ from common.files import read_text, write_text
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src"
+#: Packages that are drawn by their stages.
+STAGED = ("emma", "rfgen")
 BEGIN, END = "<!-- packages: written by scripts/draw_structure.py -->", "<!-- packages: end -->"
 
 Graph = dict[str, set[str]]
 
 
 def node_of(module: str) -> str:
-    """The package of a module, at most two deep: ``emma.data.scenes`` is in ``emma.data``."""
+    """The package of a module; a stage within ``emma`` or ``rfgen`` is one: ``emma.data`` of ``emma.data.scenes``."""
     first_two = module.split(".")[:2]
-    return ".".join(first_two) if SOURCE.joinpath(*first_two, "__init__.py").exists() else first_two[0]
+    staged = first_two[0] in STAGED and SOURCE.joinpath(*first_two, "__init__.py").exists()
+    return ".".join(first_two) if staged else first_two[0]
 
 
 def package_graph() -> Graph:
