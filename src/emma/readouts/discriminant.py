@@ -61,4 +61,5 @@ class Discriminant(Readout):
 
 def _unit(rows: Floats) -> Floats:
     length = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
+    unit: Floats = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
+    return unit
