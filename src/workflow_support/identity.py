@@ -17,7 +17,7 @@ from workflow_support.imports import PACKAGES, SOURCE_ROOT, Reach, reach, reach_
 
 #: Packages that are imported and decide no number: what pydantic and PyYAML read of the configuration stands, as read,
 #: in the parameters of the rules; threadpoolctl holds libraries to the one thread that jobs have anyway.
-_NEUTRAL = frozenset({"pydantic", "threadpoolctl", "typing_extensions", "yaml"})
+_NEUTRAL = frozenset({"pydantic", "pydantic_core", "threadpoolctl", "typing_extensions", "yaml"})
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-# Metrics of every fold: one job a model and task, which loads the metric library once. A rule a task and kind of fold.
+# Metrics of every fold: one job per model and task, which loads the metric library once. A rule per task and kind of fold.
 
 for task in PLAN.tasks:
     for kind, stress in (("score", False), ("stress", True)):

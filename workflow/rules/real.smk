@@ -73,7 +73,7 @@ rule twin:
         )
 
 
-# A rule a model: the sets of its tasks are its own, and its library is imported once for all of them.
+# A rule per model: the sets of its tasks are its own, and its library is imported once for all of them.
 for model in [model for model in PLAN.models if PLAN.captures_of(model)]:
 
     rule:

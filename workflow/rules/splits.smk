@@ -1,4 +1,4 @@
-# The folds of each task: which scenes are fit on, which are scored. A rule a task, since its folds are its own.
+# The folds of each task: which scenes are fit on, which are scored. A rule per task, since its folds are its own.
 
 for task in PLAN.tasks:
 

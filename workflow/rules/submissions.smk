@@ -1,4 +1,4 @@
-# Submitted predictions: one job a bundle validates it as a stranger's and scores it as ours. A rule a bundle.
+# Submitted predictions: one job per bundle validates it as untrusted and scores it as ours. A rule per bundle.
 
 for entrant in PLAN.submissions:
 
