@@ -54,7 +54,9 @@ def module_of(name: str) -> str:
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name from its module on first use."""
+    """Import a public name from its module, or the package of public functions, on first use."""
+    if name == "results":
+        return importlib.import_module("emma.results")
     if name == "__all__":
         return sorted({*_MODULE_OF, *importlib.import_module(_OTHERS).__all__})
     module = None if name.startswith("_") else importlib.import_module(module_of(name))

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from typing import TYPE_CHECKING
+
 from emma.report.data import ARROW, REFERENCE_NOTE, digits_of, number, tasks_of
+from emma.results.frames import board_frames
 from emma.results.records import Board, Row
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "\\": "\\textbackslash{}",
@@ -25,18 +32,31 @@ def markdown_text(text: str) -> str:
     return "".join(f"\\{c}" if c in "\\|*_`[]<>" else c for c in " ".join(text.split()))
 
 
-def _head(board: Board) -> list[str]:
-    titles = [f"{task.value} {block.metric} {ARROW[block.direction]}" for task, block in tasks_of(board).items()]
-    return ["Rank", "Model", "OOD-avg ↑", "95 % interval", *titles]
+def _ranking(board: Board) -> pd.DataFrame:
+    """The ranking as text: one row per model, one column per task that any model ran."""
+    import pandas as pd
 
-
-def _cells(board: Board, row: Row) -> list[str]:
-    interval = "–" if row.ood_avg_ci95 is None else f"{number(row.ood_avg_ci95[0])} to {number(row.ood_avg_ci95[1])}"
-    cells = [str(row.rank or "–"), row.model, number(row.ood_avg), interval]
+    frames = board_frames(board)
+    models = frames.models.set_index("model")
+    own = frames.scores[frames.scores["primary"]].set_index(["model", "task"])["score"]
+    columns = {
+        "Rank": ["–" if pd.isna(rank) else str(rank) for rank in models["rank"]],
+        "Model": list(models.index),
+        "OOD-avg ↑": [number(_defined(average)) for average in models["ood_avg"]],
+        "95 % interval": [
+            "–" if pd.isna(low) else f"{number(low)} to {number(high)}"
+            for low, high in zip(models["ood_avg_low"], models["ood_avg_high"], strict=True)
+        ],
+    }
     for task, block in tasks_of(board).items():
-        score = row.tasks[task].score if task in row.tasks else None
-        cells.append(number(score, digits_of(block.unit)))
-    return cells
+        scores = [_defined(own.get((model, task.value))) for model in models.index]
+        title = f"{task.value} {block.metric} {ARROW[block.direction]}"
+        columns[title] = [number(score, digits_of(block.unit)) for score in scores]
+    return pd.DataFrame(columns)
+
+
+def _defined(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else value
 
 
 def _marked(row: Row) -> str:
@@ -59,28 +79,28 @@ def _best(row: Row) -> bool:
 
 def markdown(board: Board) -> str:
     """The ranking as a Markdown table with its notes."""
-    head = _head(board)
-    lines = [head, ["--:", "---", "--:", "--:", *["--:"] * (len(head) - 4)]]
-    for row in board.models:
-        cells = [markdown_text(cell) for cell in _cells(board, row)]
+    table = _ranking(board)
+    text = table.map(markdown_text)
+    lines = [list(table.columns), ["--:", "---", "--:", "--:", *["--:"] * (len(table.columns) - 4)]]
+    for row, cells in zip(board.models, text.to_numpy().tolist(), strict=True):
         cells[1] += _marked(row)
         cells[2] = f"**{cells[2]}**" if _best(row) else cells[2]
         lines.append(cells)
-    table = ["| " + " | ".join(line) + " |" for line in lines]
-    return "\n".join([*table, "", *(f"- {markdown_text(note)}" for note in _notes(board))]) + "\n"
+    rows = ["| " + " | ".join(line) + " |" for line in lines]
+    return "\n".join([*rows, "", *(f"- {markdown_text(note)}" for note in _notes(board))]) + "\n"
 
 
 def tex(board: Board) -> str:
     """The ranking as a LaTeX tabular for booktabs, its notes below it."""
-    head = _head(board)
-    lines = ["\\begin{tabular}{rlrr" + "r" * (len(head) - 4) + "}", "\\toprule"]
-    lines += [" & ".join(latex(cell) for cell in head) + " \\\\", "\\midrule"]
+    table = _ranking(board)
+    text = table.map(latex)
+    lines = ["\\begin{tabular}{rlrr" + "r" * (len(table.columns) - 4) + "}", "\\toprule"]
+    lines += [" & ".join(latex(title) for title in table.columns) + " \\\\", "\\midrule"]
     apart = False
-    for row in board.models:
+    for row, cells in zip(board.models, text.to_numpy().tolist(), strict=True):
         if row.rank is None and not apart:
             apart = True
             lines.append("\\midrule")
-        cells = [latex(cell) for cell in _cells(board, row)]
         cells[1] += _marked(row)
         cells[2] = f"\\textbf{{{cells[2]}}}" if _best(row) else cells[2]
         lines.append(" & ".join(cells) + " \\\\")

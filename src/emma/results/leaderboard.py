@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 
 from common.errors import InputError
@@ -177,52 +175,6 @@ def _aggregation_report(
             for row in board.models
         },
     )
-
-
-def board_csv(board: Board) -> str:
-    """The board as CSV: one row a model, task, protocol, metric and held-out value, aggregates beside components.
-
-    Every row ends with the release's caveats, since every row shows an aggregate.
-    """
-    caveats = " ".join(board.caveats)
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
-        [
-            "rank",
-            "model",
-            "kind",
-            "ood_avg",
-            "ood_avg_low",
-            "ood_avg_high",
-            "task",
-            "protocol",
-            "metric",
-            "direction",
-            "score",
-            "normalized",
-            "held_out_value",
-            "held_out_score",
-            "ci95_low",
-            "ci95_high",
-            "n",
-            "in_distribution",
-            "undefined_reason",
-            "caveats",
-        ]
-    )
-    for row in board.models:
-        head = [row.rank, row.model, row.kind, row.ood_avg, *(row.ood_avg_ci95 or (None, None))]
-        for task, block in row.tasks.items():
-            scores = [(block, block.normalized)]
-            scores += [(other, None) for other in (*block.secondary_metrics.values(), *block.secondary.values())]
-            for score, normalized in scores:
-                for name, held_out in score.values.items():
-                    fields = [task.value, score.protocol, score.metric, score.direction, score.score, normalized, name]
-                    fields += [held_out.score, *(held_out.ci95 or (None, None)), held_out.n, held_out.in_distribution]
-                    fields += [held_out.undefined_reason, caveats]
-                    writer.writerow(["" if cell is None else cell for cell in [*head, *fields]])
-    return out.getvalue()
 
 
 def board_text(board: Board) -> str:

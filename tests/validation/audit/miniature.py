@@ -33,8 +33,9 @@ from emma.data.scenes import SceneChunk, read_index, write_scenes
 from emma.data.tables import write_table
 from emma.evaluation.fitting import check_complete, fit_fold, read_fitted, write_fitted
 from emma.evaluation.scoring import ReplicateSource, fold_record, primary_replicates, score_task, write_replicates
+from emma.results.frames import board_csv
 from emma.results.layout import Layout
-from emma.results.leaderboard import board_csv, build_board
+from emma.results.leaderboard import build_board
 from emma.results.records import Board, RunRecord
 from emma.results.runs import collect_run, stress_report
 from emma.tasks import Split

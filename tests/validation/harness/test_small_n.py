@@ -10,7 +10,8 @@ import pytest
 from emma import OODAxis, TaskID
 from emma.data.release import load_release_config
 from emma.evaluation.statistics import standard_error
-from emma.results.leaderboard import board_csv, board_text, build_board
+from emma.results.frames import board_csv
+from emma.results.leaderboard import board_text, build_board
 
 MODELS = ("prior", "dsp")
 WORDS = {"two": 2, "three": 3, "four": 4, "five": 5}
@@ -69,7 +70,7 @@ def test_the_caveat_stands_wherever_an_aggregate_is_shown(small, board) -> None:
     made, report = board
     caveat = next(text for text in small.manifest.caveats if "degree" in text)
     assert caveat in made.caveats
-    assert caveat in report["caveats"]
+    assert caveat in report.caveats
     assert caveat in board_text(made)
     rows = list(csv.DictReader(io.StringIO(board_csv(made))))
     assert all(caveat in row["caveats"] for row in rows if row["ood_avg"])

@@ -16,7 +16,8 @@ from emma.audit.verify.results import Results
 from emma.data.protocols import InDistribution
 from emma.evaluation.records import Replicates
 from emma.evaluation.scoring import ReplicateSource, primary_replicates, read_replicates, score_task
-from emma.results.leaderboard import board_csv, build_board, check_provenance
+from emma.results.frames import board_csv
+from emma.results.leaderboard import build_board, check_provenance
 from emma.results.records import AggregationReport, Board, Kind, RunRecord
 from emma.results.runs import run_record, stress_report, task_record
 from emma.tasks import TaskID

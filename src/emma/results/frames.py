@@ -1,0 +1,251 @@
+"""Finished results as tidy tables (pandas): models, scores, held-out values, folds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from common.errors import InputError
+from common.files import parse, read_json
+from emma.evaluation.records import FoldRecord
+from emma.results.records import Board, Row, ScoreRecord, TaskRecord
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: A value of a cell; None where there is none.
+Cell = str | int | float | bool | None
+
+#: What names a row of ``scores``.
+SCORE_KEYS = ("model", "task", "protocol", "metric")
+
+_MET = {True: "yes", False: "no", "unknown": "unknown"}
+
+#: Types of columns whose values may be missing, all of them at times: pandas would guess others.
+_NULLABLE = {
+    "rank": "Int64",
+    "n": "Int64",
+    "seed": "Int64",
+    "clipped": "boolean",
+    "separable_from_next": "boolean",
+    "fragile": "boolean",
+}
+_TEXTS = ("undefined_reason", "readout_sha256", "weights_sha256")
+_FLOATS = ("ood_avg", "score", "standard_error", "normalized", "in_distribution")
+
+
+@dataclass(frozen=True)
+class BoardFrames:
+    """A leaderboard as tidy tables, rows in board order.
+
+    Attributes:
+        caveats: what must be said beside every aggregate.
+        models: one row per model: rank, kind, OOD average and its interval.
+        scores: one row per model, task, protocol and metric. ``primary``: the task's own score, in the metric's unit;
+            ``normalized`` is on the anchors' scale, for primary scores alone.
+        held_out_values: one row per model, task, protocol, metric and held-out value.
+    """
+
+    caveats: tuple[str, ...]
+    models: pd.DataFrame
+    scores: pd.DataFrame
+    held_out_values: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class ResultFrames(BoardFrames):
+    """Finished results as tidy tables.
+
+    Attributes:
+        folds: one row per fold, those of the stress report too: what was scored, and the hashes of what made it.
+    """
+
+    folds: pd.DataFrame
+
+
+def load(results: str | Path = "results") -> ResultFrames:
+    """Read finished results.
+
+    Args:
+        results: the folder that the workflow wrote: ``results``, or ``results/releases/NAME``.
+
+    Raises:
+        InputError: no leaderboard there, a fold's metrics missing, or of another release than the leaderboard.
+    """
+    path = Path(results) / "leaderboard.json"
+    board = parse(Board, read_json(path), path)
+    folds = _frame([_fold(record) for record in _folds(Path(results), board)], _FOLD_COLUMNS)
+    return ResultFrames(**vars(board_frames(board)), folds=folds)
+
+
+def board_frames(board: Board) -> BoardFrames:
+    """The tables of a leaderboard."""
+    every = [(row, *named) for row in board.models for named in _scores(row)]
+    values = [_held_out(row, task, score, name) for row, task, score, _ in every for name in score.values]
+    return BoardFrames(
+        caveats=board.caveats,
+        models=_frame([_model(row) for row in board.models], _MODEL_COLUMNS),
+        scores=_frame([_score(*named) for named in every], _SCORE_COLUMNS),
+        held_out_values=_frame(values, _VALUE_COLUMNS),
+    )
+
+
+def board_csv(board: Board) -> str:
+    """The board as CSV: one row per model, task, protocol, metric and held-out value, aggregates beside components.
+
+    Every row ends with the release's caveats, since every row shows an aggregate.
+    """
+    frames, keys = board_frames(board), list(SCORE_KEYS)
+    values = frames.held_out_values.rename(columns={"score": "held_out_score"})
+    beside = frames.scores[[*keys, "direction", "score", "normalized"]]
+    models = frames.models.drop(columns="undefined_reason")
+    table = values.merge(beside, on=keys, how="left").merge(models, on="model", how="left")
+    table = table.assign(caveats=" ".join(frames.caveats))
+    return str(table[list(_CSV_COLUMNS)].to_csv(index=False, lineterminator="\n"))
+
+
+_MODEL_COLUMNS = (
+    "model",
+    "kind",
+    "rank",
+    "ood_avg",
+    "ood_avg_low",
+    "ood_avg_high",
+    "separable_from_next",
+    "fragile",
+    "undefined_reason",
+)
+_SCORE_COLUMNS = (
+    *SCORE_KEYS,
+    "unit",
+    "direction",
+    "primary",
+    "in_ood_avg",
+    "score",
+    "standard_error",
+    "normalized",
+    "clipped",
+    "undefined_reason",
+)
+_VALUE_COLUMNS = (
+    *SCORE_KEYS,
+    "held_out_value",
+    "score",
+    "ci95_low",
+    "ci95_high",
+    "n",
+    "in_distribution",
+    "met_in_pretraining",
+    "undefined_reason",
+)
+_FOLD_COLUMNS = (
+    "model",
+    "task",
+    "protocol",
+    "held_out_value",
+    "eval_split",
+    "seed",
+    "harness_version",
+    "data_release_hash",
+    "predictions_hash",
+    "readout_sha256",
+    "config_sha256",
+    "weights_sha256",
+)
+_CSV_COLUMNS = (
+    "rank",
+    "model",
+    "kind",
+    "ood_avg",
+    "ood_avg_low",
+    "ood_avg_high",
+    "task",
+    "protocol",
+    "metric",
+    "direction",
+    "score",
+    "normalized",
+    "held_out_value",
+    "held_out_score",
+    "ci95_low",
+    "ci95_high",
+    "n",
+    "in_distribution",
+    "undefined_reason",
+    "caveats",
+)
+
+
+def _frame(rows: Sequence[Sequence[Cell]], columns: Sequence[str]) -> pd.DataFrame:
+    # Half a second to import: only for those who make a table.
+    import pandas as pd
+
+    frame = pd.DataFrame(list(rows), columns=list(columns))
+    types = {name: _NULLABLE[name] for name in columns if name in _NULLABLE}
+    types |= {name: "str" for name in columns if name in _TEXTS}
+    types |= {name: "float64" for name in columns if name in _FLOATS or name.endswith(("_low", "_high"))}
+    return frame.astype(types)
+
+
+def _scores(row: Row) -> Iterator[tuple[str, ScoreRecord, bool]]:
+    """Task, score and whether it is the task's own, of every score of a model."""
+    for task, block in row.tasks.items():
+        yield task.value, block, True
+        for other in (*block.secondary_metrics.values(), *block.secondary.values()):
+            yield task.value, other, False
+
+
+def _model(row: Row) -> tuple[Cell, ...]:
+    fragile = None if row.sensitivity is None else row.sensitivity.fragile
+    average = (row.ood_avg, *(row.ood_avg_ci95 or (None, None)))
+    return (row.model, row.kind, row.rank, *average, row.separable_from_next, fragile, row.undefined)
+
+
+def _score(row: Row, task: str, score: ScoreRecord, primary: bool) -> tuple[Cell, ...]:
+    own = score if isinstance(score, TaskRecord) else None
+    scale = (None, None) if own is None else (own.normalized, own.clipped)
+    head = (row.model, task, score.protocol, score.metric, score.unit, score.direction)
+    return (
+        *head,
+        primary,
+        own is not None and own.in_ood_avg,
+        score.score,
+        score.standard_error,
+        *scale,
+        score.undefined,
+    )
+
+
+def _held_out(row: Row, task: str, score: ScoreRecord, held_out_value: str) -> tuple[Cell, ...]:
+    record = score.values[held_out_value]
+    head = (row.model, task, score.protocol, score.metric, held_out_value)
+    tail = (record.n, record.in_distribution, _MET[record.met_in_pretraining], record.undefined_reason)
+    return (*head, record.score, *(record.ci95 or (None, None)), *tail)
+
+
+def _folds(results: Path, board: Board) -> Iterator[FoldRecord]:
+    """The folds of the board's models, in the order of board, tasks and names."""
+    for row in board.models:
+        for task, block in row.tasks.items():
+            folder = results / "folds" / row.model / task.value
+            found = {path.parts[-3:-1]: path for path in sorted(folder.glob("*/*/metrics.json"))}
+            for value in block.values:
+                if (block.protocol, value) not in found:
+                    raise InputError(f"{folder}/{block.protocol}/{value}/metrics.json: no such file")
+            for path in found.values():
+                record = parse(FoldRecord, read_json(path), path)
+                if record.data_release_hash != board.data_release_hash:
+                    raise InputError(
+                        f"{path}: data_release_hash: expected {board.data_release_hash}, the leaderboard's"
+                    )
+                yield record
+
+
+def _fold(record: FoldRecord) -> tuple[Cell, ...]:
+    place = (record.model, record.task.value, record.protocol, record.held_out_value)
+    made = (record.eval_split, record.seed, record.harness_version, record.data_release_hash)
+    model = record.model_provenance
+    hashes = (record.hashes.predictions, record.hashes.readout, model.config_sha256, model.weights_sha256)
+    return (*place, *made, *hashes)
