@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator, Mapping
+from importlib.resources import files
 from typing import Any
 
 import jinja2
@@ -13,7 +14,7 @@ from markupsafe import Markup
 
 from emma.captures.records import SimToRealReport
 from emma.data.release import DataReleaseManifest
-from emma.report import figures, template
+from emma.report import figures
 from emma.report.captures import caveats, gap_rows, mean_gaps, set_rows, without_gap
 from emma.report.data import (
     ARROW,
@@ -135,6 +136,10 @@ def _wordy(rows: list[Mapping[str, Any]], key: str) -> bool:
     return any(isinstance(row.get(key), str) and row[key][0].isalpha() for row in rows)
 
 
+def _template(name: str) -> str:
+    return files("emma.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
 def _source_hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
@@ -155,11 +160,17 @@ def _legend(board: Board) -> dict[str, Any]:
 
 def build_page(board: Board, found: Mapping[str, dict[str, Any]], report: SimToRealReport | None = None) -> str:
     """The page as HTML. Every text of the board is escaped; only the page's own scripts run."""
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    bundle = vl_convert.javascript_bundle()
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("emma.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+    )
+    bundle = vl_convert.javascript_bundle(None)
+    script = _template("script.js")
     first, apart = ranked(board)
     return (
-        environment.from_string(template.MACROS + template.PAGE)
+        environment.get_template("page.html")
         .render(
             board=board,
             ranked=first,
@@ -190,10 +201,10 @@ def build_page(board: Board, found: Mapping[str, dict[str, Any]], report: SimToR
             columns=_columns,
             wordy=_wordy,
             flat=_flat,
-            hashes=Markup(" ".join(_source_hash(text) for text in (bundle, template.SCRIPT))),
-            style=Markup(template.STYLE),
+            hashes=Markup(" ".join(_source_hash(text) for text in (bundle, "\n" + script))),
+            style=Markup(_template("style.css")),
             bundle=Markup(bundle),
-            script=Markup(template.SCRIPT),
+            script=Markup(script),
         )
         .lstrip()
     )

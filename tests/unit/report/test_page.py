@@ -4,12 +4,14 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from common.errors import InputError
-from emma.report import figures, template
+from emma.report import figures
 from emma.report.captures import gap_rows, read_report
 from emma.report.data import brackets, details, number, values
 from emma.report.page import build_figures, build_page, images
@@ -17,6 +19,8 @@ from emma.report.tables import latex, markdown, tex
 from emma.tasks import TaskID
 
 EVIL = "<script>alert(1)</script>"
+ROOT = Path(__file__).resolve().parents[3]
+STYLE = (ROOT / "src/emma/report/templates/style.css").read_text()
 
 
 def test_a_bracket_joins_neighbours_that_cannot_be_told_apart_and_no_others(board):
@@ -126,7 +130,7 @@ def luminance(colour):
 
 @pytest.mark.parametrize("theme", [0, 1, 2])
 def test_text_on_the_heat_map_can_be_read_in_every_theme(theme):
-    root = re.findall(r":root\{([^}]*)\}", template.STYLE)[theme]
+    root = re.findall(r":root\{([^}]*)\}", STYLE)[theme]
     colours = {}
     for name, digits in re.findall(r"--(\w+):#(\w+)", root):
         full = digits if len(digits) == 6 else "".join(2 * c for c in digits)
@@ -210,3 +214,13 @@ def test_a_report_that_is_not_the_boards_is_refused(with_gaps, tmp_path):
     path.write_text(json.dumps(good))
     with pytest.raises(InputError, match=r"models\.first: expected the gaps that stand on the leaderboard"):
         read_report(path, board)
+
+
+def test_files_that_are_no_python_are_installed_with_the_package():
+    """A wheel holds what pyproject.toml names, and a page without its style would be blank."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
+    package = ROOT / "src/emma/report"
+    named = {path for pattern in declared["emma.report"] for path in package.glob(pattern)}
+    there = {path for path in package.rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}}
+    assert named == there
+    assert {path.name for path in named} == {"macros.html", "page.html", "script.js", "style.css"}
