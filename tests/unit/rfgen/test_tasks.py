@@ -1,5 +1,6 @@
 """The registry of tasks: what finds them, what they state, and what a new file adds."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 import common
 import rfgen
+from emma.data.extends import read_extended
 from rfgen import scenes
 from rfgen.scenes import TASKS, SceneTask
 
@@ -48,11 +50,11 @@ class Noise(SceneTask):
 """
 
 USE = """
-import sys, yaml
+import json, sys
 from rfgen.recipe import Recipe
 from rfgen.scenes import generate
 
-mapping = yaml.safe_load(open(sys.argv[1]))["rfgen"]
+mapping = json.loads(sys.argv[1])
 counts = {"TRAIN": 4, "DEV": 4, "HOLDOUT": 4, "PRETRAIN": 4}
 mapping["tasks"]["E-NEW"] = {
     "bands": ["2.4GHz"], "samples": 8, "sample_rate_hz": 1e6, "chunk": 4, "cfo_ppm": 0.0, "scenes": counts
@@ -69,8 +71,8 @@ def test_a_new_file_adds_a_task(tmp_path) -> None:
         folder = Path(package.__file__).parent
         shutil.copytree(folder, tmp_path / folder.name, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "rfgen" / "scenes" / "noise.py").write_text(NEW_TASK)
-    release = SOURCE.parent / "config" / "releases" / "tiny.yaml"
-    command = [sys.executable, "-c", USE, str(release)]
+    mapping = read_extended(SOURCE.parent / "config" / "releases" / "tiny.yaml")["rfgen"]
+    command = [sys.executable, "-c", USE, json.dumps(mapping)]
     run = subprocess.run(command, env={"PYTHONPATH": str(tmp_path)}, check=True, capture_output=True, text=True)
     assert run.stdout.splitlines() == [
         "[(('all', '2.4GHz', 0), (4, 1, 8), {'class': ['x', 'x', 'x', 'x']}), (('all', '3.5GHz', 0), (4, 1, 8), {})]",

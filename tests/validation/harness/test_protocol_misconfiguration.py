@@ -1,7 +1,6 @@
 """Every task is scored on the axis of the task reference, and a run under another one is refused."""
 
 import pytest
-import yaml
 
 from common.errors import InputError
 from common.files import parse
@@ -15,7 +14,7 @@ from emma import (
     TaskID,
 )
 from emma.data.protocols import board_protocols, primary_protocol, task_protocols
-from emma.data.release import ReleaseConfig
+from emma.data.release import ReleaseConfig, load_release_config
 
 #: The task reference: axis, protocol, and whether the score enters the OOD average.
 REFERENCE = {
@@ -30,7 +29,7 @@ PRIMARY = (LeaveOneEnvironmentOut, LeaveOneUnitOut, LeaveOneSNRRegimeOut)
 
 @pytest.fixture(scope="module", name="configs")
 def _configs(releases) -> dict[str, ReleaseConfig]:
-    return {path.stem: parse(ReleaseConfig, yaml.safe_load(path.read_text()), path) for path in releases}
+    return {path.stem: load_release_config(path) for path in releases}
 
 
 def test_every_release_follows_the_task_reference(configs) -> None:

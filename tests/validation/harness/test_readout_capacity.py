@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-import yaml
 
 from common.errors import InputError
 from common.files import parse
 from emma import Split, TaskID
 from emma.backbones.load import load_model_config
-from emma.data.release import ReleaseConfig
+from emma.data.release import ReleaseConfig, load_release_config
 from emma.readouts import make_readout
 
 
@@ -60,7 +59,7 @@ def test_the_count_is_that_of_the_fitted_weights(small) -> None:
 def test_every_release_pins_every_head(releases) -> None:
     """Linear heads of at most 2,048 features; nothing larger than a linear map to the task's outputs."""
     for path in releases:
-        config = parse(ReleaseConfig, yaml.safe_load(path.read_text()), path)
+        config = load_release_config(path)
         for task, spec in config.tasks.items():
             assert spec.readout.max_embedding_dim == 2048
             outputs = max(len(spec.classes), 2)

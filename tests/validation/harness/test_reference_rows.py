@@ -33,7 +33,7 @@ def test_a_reference_is_shown_and_not_ranked(together, name: str) -> None:
     assert row.tasks[TEXTBOOKS[name]].score is not None
     assert row.rank is row.ood_avg is row.ood_avg_ci95 is row.separable_from_next is row.sensitivity is None
     assert "was not run" in row.undefined
-    assert name not in together[1]["ranking"]
+    assert name not in together[1].ranking
 
 
 def test_references_move_nothing_of_the_ranking(small, together) -> None:
@@ -54,8 +54,8 @@ def test_a_reference_over_all_tasks_has_an_average_and_no_rank(small) -> None:
     row = next(row for row in made.models if row.model == "dsp")
     assert row.ood_avg is not None
     assert row.rank is row.separable_from_next is None
-    assert [row.model for row in made.models] == [*report["ranking"], "dsp"]
-    assert len(report["gaps"]) == 1
+    assert [row.model for row in made.models] == [*report.ranking, "dsp"]
+    assert len(report.gaps) == 1
 
 
 @pytest.mark.parametrize("name", TEXTBOOKS)
