@@ -105,8 +105,8 @@ def _status_of(program: str) -> int:
 
 def _ended(status: int) -> int:
     """The status after what an interpreter does at its end: wait for threads, call exit functions, flush."""
-    # multiprocessing's forks (Python 3.11) call no exit functions, end with 1, not 120, where a stream cannot be
-    # flushed, and join threads after a process's last chance to send its status: so these two private names stay.
+    # multiprocessing's forks (Python 3.11) call no exit functions, end with 1, not 120, where a stream stays unflushed,
+    # and join threads after a process's last chance to send its status: so these two private names stay.
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):

@@ -64,6 +64,11 @@ def test_a_closure_is_what_can_be_reached():
     assert closure(["nothing.of.this"]) == []
 
 
+def test_modules_that_a_package_looks_for_are_reached():
+    assert {"rfgen.scenes.drone", "rfgen.scenes.modulation"} <= set(closure(["rfgen.recipe"]))
+    assert not {"rfgen.captures.twins", "rfgen.channels"} & set(closure(["rfgen.recipe"]))
+
+
 @pytest.mark.parametrize("path", ["src/emma/metrics/ranking.py", "src/emma/metrics/another.py"])
 def test_a_metric_edited_or_added_changes_scoring_and_no_fit(copy, path):
     programs = ("make_scenes", "make_splits", "embed", "fit_fold", "score_task")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import pyarrow as pa
 
@@ -28,26 +29,34 @@ from emma.results.layout import Layout
 from emma.results.records import RunRecord
 from emma.tasks import Split, TaskID
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _remembered(method: Callable[..., T]) -> Callable[..., T]:
+def _remembered(method: Callable[Concatenate[Results, P], T]) -> Callable[Concatenate[Results, P], T]:
     """Keep what a reader returned, or the InputError that it raised, by its arguments."""
 
     @functools.wraps(method)
-    def reader(self: Results, *key: Any) -> T:
-        slot = (method.__name__, *key)
+    def reader(self: Results, /, *key: P.args, **named: P.kwargs) -> T:
+        slot = (method.__name__, key, *named.items())
         if slot not in self._memory:
             try:
-                self._memory[slot] = (method(self, *key), None)
+                self._memory[slot] = method(self, *key, **named)
             except InputError as error:
-                self._memory[slot] = (None, str(error))
-        value, error = self._memory[slot]
-        if error is not None:
-            raise InputError(error)
-        return value
+                self._memory[slot] = _Refused(str(error))
+        kept = self._memory[slot]
+        if isinstance(kept, _Refused):
+            raise InputError(kept.message)
+        return cast("T", kept)
 
     return reader
+
+
+@dataclass(frozen=True)
+class _Refused:
+    """Why a file cannot be read."""
+
+    message: str
 
 
 class OwnLayout(Layout):
@@ -77,7 +86,7 @@ class Results:
         self.project = None if project is None else Path(project)
         if not self.root.is_dir():
             raise InputError(f"{root}: expected a folder of results or a release archive")
-        self._memory: dict[tuple, tuple[Any, str | None]] = {}
+        self._memory: dict[tuple[object, ...], object] = {}
         self._embeddings: tuple[tuple[str, str], Embeddings] | None = None
 
     @_remembered
@@ -139,8 +148,7 @@ class Results:
         for report in ("aggregation", "stress", "sim_to_real"):
             with unreadable:
                 found[f"reports/{report}.json"] = set(map(str, self.document(self.layout.report(report))["models"]))
-        config = self.project and self.project / "config" / "config.yaml"
-        if config is not None and config.is_file():
+        if self.project is not None and (config := self.project / "config" / "config.yaml").is_file():
             declared = found["config/config.yaml"] = set()
             with unreadable:
                 content = read_yaml(config)
@@ -245,8 +253,8 @@ class Results:
     @_remembered
     def fold(self, task: TaskID, protocol: str, value: str) -> Fold:
         """A fold as written."""
-        sides = (self.layout.side(task, protocol, value, side) for side in ("train", "eval"))
-        return read_fold(*sides, protocol, value, self.manifest().data_release_hash)
+        train, evaluation = (self.layout.side(task, protocol, value, side) for side in ("train", "eval"))
+        return read_fold(train, evaluation, protocol, value, self.manifest().data_release_hash)
 
     @_remembered
     def rebuilt(self, task: TaskID, protocol: str, value: str) -> Fold:
