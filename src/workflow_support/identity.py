@@ -64,7 +64,8 @@ def _versions(package: str) -> dict[str, str]:
     for infos in (near, [info for info in _installed() if info not in near]):
         holding = [info.name.removesuffix(".dist-info").partition("-") for info in infos if _lists(info, listed)]
         if holding:
-            return {name: version for name, _, version in holding}
+            # Of two by one name, the one that is found first is imported.
+            return {name: version for name, _, version in reversed(holding)}
     return {}
 
 

@@ -43,9 +43,27 @@ def test_an_edit_of_a_metric_reruns_scores_and_what_follows(project):
     assert project.jobs() == {}
 
 
+def test_a_metric_added_reruns_scores_and_what_follows(project):
+    """A new file in the metrics' folder, which no table names, is code of scorings and of nothing before them."""
+    (project.folder / "src/emma/metrics/another.py").write_text('"""A metric to come."""\n')
+    assert project.jobs() == dict.fromkeys(SCORINGS | {"run_record"}, 2) | {"board": 1, "page": 1}
+
+
+def test_a_version_of_a_library_reruns_what_imports_it(project, monkeypatch):
+    """Another patch release of scipy concerns embeddings, and neither rays nor scenes."""
+    site = project.folder / "site"
+    (site / "scipy-0.0.dist-info").mkdir(parents=True)
+    (site / "scipy-0.0.dist-info/RECORD").write_text("scipy/__init__.py,,\n")
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    monkeypatch.setattr(type(project), "environment", staticmethod(lambda: dict(os.environ)))
+    jobs = set(project.jobs())
+    assert "embed" in jobs
+    assert not jobs & {"channels", "scenes", "release_manifest"}
+
+
 def test_an_edit_of_the_readouts_reruns_fits_but_no_embedding(project):
     """An edit of the readouts' code reruns fits and what follows, and embeds nothing again."""
-    with (project.folder / "src/emma/readouts/heads.py").open("a") as file:
+    with (project.folder / "src/emma/readouts/ridge.py").open("a") as file:
         file.write("# an edit\n")
     jobs = set(project.jobs())
     assert {"fit_fold", "board"} <= jobs
