@@ -26,7 +26,7 @@ def main() -> None:
     config = load_model_config(arguments.model_config)
     if config.pretrain is None:
         raise InputError(f"{arguments.model_config}: pretrain: expected the function that trains the model")
-    pools = {path.parent.name: np.concatenate([iq for _, iq in iterate_scenes(path)]) for path in arguments.pools}
+    pools = dict(map(_pool, arguments.pools))
     train = load_function(config.pretrain.function, f"{arguments.model_config}: pretrain.function")
     try:
         weights = train(pools, arguments.seed, **config.pretrain.options)
@@ -34,6 +34,12 @@ def main() -> None:
         raise InputError(f"{arguments.model_config}: pretrain.options: {error}") from None
     with atomic(arguments.out) as temporary:
         temporary.write_bytes(save({name: np.ascontiguousarray(weights[name]) for name in sorted(weights)}))
+
+
+def _pool(path: Path) -> tuple[str, np.ndarray]:
+    """Task and samples of a pool's scenes."""
+    tables, samples = zip(*iterate_scenes(path), strict=True)
+    return tables[0]["task"][0].as_py(), np.concatenate(samples)
 
 
 if __name__ == "__main__":
