@@ -64,10 +64,10 @@ class Release:
         return self.evaluator.assigned(TaskID(task))
 
     def iq(self, task: str, split: str) -> tuple[pa.Table, np.ndarray]:
-        """Index and samples of a split."""
+        """Index with labels, and samples, of a split."""
         path = self.results / "scenes" / task / f"{split}.parquet"
-        parts = list(iterate_scenes(path, verify=False))
-        return pa.concat_tables([index for index, _ in parts]), np.concatenate([iq for _, iq in parts])
+        iq = np.concatenate([iq for _, iq in iterate_scenes(path, verify=False)])
+        return self.index(task)[0 if split == "TRAIN" else 1], iq
 
     def embedded(self, task: str, model: str = "prior") -> Embeddings:
         """A shipped model's embeddings of a task."""

@@ -77,7 +77,7 @@ def test_leave_one_task_out_over_the_four_scored_tasks(small, board, record_prop
         assert (found.min, found.max) == pytest.approx((min(expected.values()), max(expected.values())), abs=1e-12)
         assert found.min <= row.ood_avg <= found.max
         swing = found.max - found.min
-        record_property(row.model, f"{found.min:.3f} to {found.max:.3f}, median gap {report['median_gap']:.3f}")
+        record_property(row.model, f"{found.min:.3f} to {found.max:.3f}, median gap {report.median_gap:.3f}")
         assert row.sensitivity.fragile == (swing > report.median_gap)
 
 

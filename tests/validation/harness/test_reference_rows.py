@@ -43,7 +43,7 @@ def test_references_move_nothing_of_the_ranking(small, together) -> None:
     for row in alone.models:
         assert ranked[row.model] == row
     for key in ("ranking", "gaps", "median_gap", "rank_flips"):
-        assert together[1][key] == report[key]
+        assert getattr(together[1], key) == getattr(report, key)
 
 
 def test_a_reference_over_all_tasks_has_an_average_and_no_rank(small) -> None:

@@ -17,7 +17,7 @@ from emma.backbones.inputs import as_channels, normalise
 from emma.backbones.load import ModelConfig
 from emma.data.folds import Fold, fold_table
 from emma.data.protocols import primary_protocol
-from emma.data.provenance import Pretraining
+from emma.data.provenance import Pretraining, Provenance
 from emma.evaluation.fitting import FittedFold, fit_fold
 from emma.evaluation.scoring import metric_inputs
 from emma.evaluation.statistics import PairedDifference, holm, paired_bootstrap_difference
@@ -151,7 +151,9 @@ def leak(request, small):
     known = pa.concat_tables([*(of_environments(i, other(environment)) for i in (train, evaluation)), leaked])
     fit = pa.concat_tables([honest.train, fold_table(spec, leaked, np.full(leaked.num_rows, "fit"))])
     fold = Fold(honest.protocol, honest.held_out_value, fit, honest.eval)
-    embeddings = small.evaluator.embed(Memoriser(spec, known), TaskID(task), config(), {"name": "leak"})
+    embeddings = small.evaluator.embed(
+        Memoriser(spec, known), TaskID(task), config(), Provenance.of("leak", config(), "unknown")
+    )
     return task, spec, protocol, fold, (train, evaluation), embeddings
 
 
@@ -213,8 +215,8 @@ def test_an_overfit_network_is_reported_beside_its_training_score(small, record_
     run = small.evaluator.evaluate(backbone, "E-LOC-LOS", config=settings)
     trained = training_score(spec, run, small, backbone, "unit_power", "E_URBAN")
     held_out = run.record.tasks[TaskID.E_LOC_LOS].values["E_URBAN"]
-    for name, value in (("epochs", epochs), ("training", trained), ("held_out", held_out.value)):
+    for name, value in (("epochs", epochs), ("training", trained), ("held_out", held_out.score)):
         record_property(name, value)
     assert trained > 0.95
-    assert 0.0 <= held_out.value <= 1.0
+    assert 0.0 <= held_out.score <= 1.0
     assert held_out.met_in_pretraining is False
