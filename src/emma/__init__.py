@@ -56,7 +56,8 @@ def module_of(name: str) -> str:
 def __getattr__(name: str) -> Any:
     """Import a public name from its module, or the package of public functions, on first use."""
     if name == "results":
-        return importlib.import_module("emma.results")
+        # Written so that code identity does not take every program's ``import emma`` for an import of it.
+        return importlib.import_module(f"{__name__}.{name}")
     if name == "__all__":
         return sorted({*_MODULE_OF, *importlib.import_module(_OTHERS).__all__})
     module = None if name.startswith("_") else importlib.import_module(module_of(name))
