@@ -1,13 +1,13 @@
-"""The hashes of the releases that ship, and a few numbers of each that tell other floating point from other scenes."""
+"""The hashes of the releases that ship, and numbers that tell other floating point from other scenes."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 from pydantic import RootModel
 
 from common.files import parse, read_json, write_json
@@ -20,20 +20,32 @@ from emma.tasks import Split, Strict, TaskID, TaskSpec
 #: File of the hashes, in the folder of the releases' configuration.
 PUBLISHED = "published.json"
 
-#: Relative difference of probed numbers between machines whose floating point differs.
+#: Difference of probed numbers between machines whose floating point differs, relative to a scene's own level.
 TOLERANCE = 1e-4
 
-#: Scenes of a split that are probed, evenly spread, and samples of each.
-_SCENES, _SAMPLES = 4, 3
+#: Scenes of a split that are probed, evenly spread: all of tiny's, so that a change of any kind of scene shows.
+_SCENES = 300
+
+#: Columns that are the same on every machine: text, and numbers that no arithmetic made.
+_EXACT = ("sample_rate_hz", "center_frequency_hz")
 
 
 class Probe(Strict):
-    """A few numbers of a split: how many scenes it has, and of some of them samples (I, Q in turn), SNR and label."""
+    """What is recorded of a split.
+
+    Attributes:
+        scenes: number of scenes.
+        text_sha256: content hash of the columns that are the same on every machine, labels that are text among them.
+        level: root mean square of the probed scenes' samples, separated by spaces.
+        projection: their samples on a fixed sequence of phases, relative to the level: a number for the whole scene.
+        label: their labels, where these are numbers; else empty.
+    """
 
     scenes: int
-    samples: tuple[tuple[float, ...], ...]
-    snr_db: tuple[float, ...]
-    labels: tuple[float | str, ...]
+    text_sha256: str
+    level: str
+    projection: str
+    label: str = ""
 
 
 class PublishedRelease(Strict):
@@ -75,16 +87,38 @@ def _probe(path: Path, spec: TaskSpec) -> Probe:
     label = label_field(spec)
     index = read_labelled(path.with_suffix(".index.parquet"), label)
     rows = np.unique(np.linspace(0, index.num_rows - 1, _SCENES).astype(int))
-    samples, start = [], 0
+    exact = [name for name in index.column_names if name in _EXACT or pa.types.is_string(index.schema.field(name).type)]
+    columns = {name: index[name].to_pylist() for name in exact if name not in {"scene_id", "iq_sha256"}}
+    numbers = np.asarray(index[label.name])[rows] if pa.types.is_floating(label.type) else np.empty(0)
+    level, projection = _levels(path)
+    return Probe(
+        scenes=index.num_rows,
+        text_sha256=content_hash(columns),
+        level=_written(level[rows]),
+        projection=_written(projection[rows]),
+        label=_written(numbers),
+    )
+
+
+def _levels(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Level and projection ``[N]`` of every scene of a file."""
+    levels, projections = [], []
     for _, iq in iterate_scenes(path, verify=False):
-        for row in rows[(rows >= start) & (rows < start + len(iq))]:
-            scene = iq[row - start, 0]
-            places = np.linspace(0, len(scene) - 1, _SAMPLES).astype(int)
-            samples.append(tuple(float(f"{number:.8g}") for number in scene[places].view(np.float32)))
-        start += len(iq)
-    chosen = index.take(rows)
-    snr_db, labels = chosen["snr_db"].to_pylist(), chosen[label.name].to_pylist()
-    return Probe(scenes=index.num_rows, samples=tuple(samples), snr_db=tuple(snr_db), labels=tuple(labels))
+        flat = iq.reshape(len(iq), -1).astype(np.complex128)
+        # Quadratic phases: no two samples, and no shift of them, count alike.
+        phases = np.exp(2j * np.pi * ((np.arange(flat.shape[1]) ** 2 * 0.6180339887498949) % 1.0))
+        level = np.sqrt(np.mean(np.abs(flat) ** 2, axis=1))
+        levels.append(level)
+        projections.append((flat @ phases).real / np.sqrt(flat.shape[1]) / np.maximum(level, 1e-30))
+    return np.concatenate(levels), np.concatenate(projections)
+
+
+def _written(numbers: NDArray[np.float64]) -> str:
+    return " ".join(f"{number:.6g}" for number in numbers)
+
+
+def _read(text: str) -> NDArray[np.float64]:
+    return np.array(text.split(), float)
 
 
 def differences(made: PublishedRelease, recorded: PublishedRelease) -> Iterator[str]:
@@ -104,28 +138,22 @@ def differences(made: PublishedRelease, recorded: PublishedRelease) -> Iterator[
             yield f"splits of {task}"
             continue
         for split, probe in ours[task].items():
-            if not _near(probe.model_dump(), theirs[task][split].model_dump()):
+            if not _near(probe, theirs[task][split]):
                 yield f"scenes of {task} {split}"
 
 
-def _near(ours: Any, theirs: Any) -> bool:
-    """Whether numbers agree, relative to the largest of those that stand together, and all else is equal."""
-    if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
-        return ours.keys() == theirs.keys() and all(_near(ours[key], theirs[key]) for key in ours)
-    if not _is_list(ours) or not _is_list(theirs):
-        return bool(ours == theirs)
-    if len(ours) != len(theirs):
+def _near(ours: Probe, theirs: Probe) -> bool:
+    """Whether all that is exact is equal, and numbers agree: levels relatively, the rest by themselves."""
+    if (ours.scenes, ours.text_sha256) != (theirs.scenes, theirs.text_sha256):
         return False
-    numbers = [abs(value) for value in theirs if isinstance(value, float)]
-    allowed = TOLERANCE * max(numbers, default=0.0)
-    for one, other in zip(ours, theirs, strict=True):
-        if isinstance(one, float) and isinstance(other, float):
-            if not math.isclose(one, other, rel_tol=0.0, abs_tol=allowed):
-                return False
-        elif not _near(one, other):
-            return False
-    return True
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str)
+    level, projection, label = (
+        (_read(getattr(ours, name)), _read(getattr(theirs, name))) for name in ("level", "projection", "label")
+    )
+    if any(one.shape != other.shape for one, other in (level, projection, label)):
+        return False
+    near = (
+        np.isclose(*level, rtol=TOLERANCE, atol=0.0),
+        np.isclose(*projection, rtol=0.0, atol=TOLERANCE),
+        np.isclose(*label, rtol=TOLERANCE, atol=TOLERANCE),
+    )
+    return all(bool(part.all()) for part in near)

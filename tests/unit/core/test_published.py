@@ -1,5 +1,10 @@
 """Recorded hashes: what is told from other floating point, and what is not."""
 
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from common.errors import InputError
@@ -14,17 +19,16 @@ def made(world):
     return published_release(world.manifest, world.results / "scenes")
 
 
-def with_probe(made, **changes):
-    probe = made.probes[AOA][DEV].model_copy(update=changes)
-    probes = made.probes | {AOA: made.probes[AOA] | {DEV: probe}}
+def with_probe(made, task=AOA, **changes):
+    probe = made.probes[task][DEV].model_copy(update=changes)
+    probes = made.probes | {task: made.probes[task] | {DEV: probe}}
     return made.model_copy(update={"probes": probes, "data_release_hash": "0" * 64})
 
 
-def moved(made, share):
-    """The samples of one scene, each by ``share`` of the scene's largest."""
-    samples = made.probes[AOA][DEV].samples
-    largest = max(map(abs, samples[0]))
-    return with_probe(made, samples=(tuple(x + share * largest for x in samples[0]), *samples[1:]))
+def moved(made, name, change):
+    """A probe with the last of its numbers changed."""
+    *rest, last = getattr(made.probes[AOA][DEV], name).split()
+    return with_probe(made, **{name: " ".join([*rest, f"{change(float(last)):.9g}"])})
 
 
 def test_records_come_back_by_release(made, tmp_path):
@@ -37,11 +41,11 @@ def test_records_come_back_by_release(made, tmp_path):
         load_published(path)
 
 
-def test_a_probe_is_of_scenes_spread_over_the_split(made):
+def test_a_probe_is_of_every_scene_of_a_small_split(made):
     probe = made.probes[AOA][DEV]
-    assert (probe.scenes, len(probe.samples), len(probe.samples[0])) == (96, 4, 6)
-    assert probe.labels[0] == 0.0 and probe.labels[-1] == 360.0 * 95 / 96
-    assert made.probes[TaskID.E_LOC_LOS][DEV].labels[0] == "NLOS"
+    assert probe.scenes == len(probe.level.split()) == len(probe.projection.split()) == len(probe.label.split()) == 96
+    assert probe.label.split()[-1] == "356.25"
+    assert made.probes[TaskID.E_LOC_LOS][DEV].label == ""
 
 
 def test_the_same_hash_is_the_same_release(made):
@@ -49,24 +53,48 @@ def test_the_same_hash_is_the_same_release(made):
     assert list(differences(made.model_copy(update={"config_sha256": "0" * 64}), made)) == []
 
 
-def test_other_floating_point_is_no_difference(made):
-    assert list(differences(moved(made, 5e-5), made)) == []
-    angles = made.probes[AOA][DEV].labels
-    assert list(differences(with_probe(made, labels=tuple(x * (1 + 1e-6) for x in angles)), made)) == []
-
-
 @pytest.mark.parametrize(
-    "changes", [{"scenes": 95}, {"snr_db": (5.0, 5.0, 5.0, 6.0)}, {"labels": (0.0, 1.0, 2.0, 3.0)}, {"samples": ()}]
+    ("name", "small", "large"),
+    [
+        ("level", lambda x: x * (1 + 5e-5), lambda x: x * (1 + 2e-4)),
+        ("projection", lambda x: x + 5e-5, lambda x: x + 2e-4),
+        ("label", lambda x: x * (1 + 5e-5), lambda x: x + 1),
+    ],
 )
+def test_a_number_of_one_scene_tells_other_floating_point_from_another_scene(made, name, small, large):
+    assert list(differences(moved(made, name, small), made)) == []
+    assert list(differences(moved(made, name, large), made)) == ["scenes of E-LOC-AOA DEV"]
+
+
+@pytest.mark.parametrize("changes", [{"scenes": 95}, {"text_sha256": "0" * 64}, {"level": "1 2"}, {"label": ""}])
 def test_other_scenes_are_a_difference(made, changes):
     assert list(differences(with_probe(made, **changes), made)) == ["scenes of E-LOC-AOA DEV"]
-    assert list(differences(moved(made, 2e-4), made)) == ["scenes of E-LOC-AOA DEV"]
 
 
-def test_another_class_or_split_or_recipe_is_a_difference(made):
-    names = made.probes[TaskID.E_LOC_LOS][DEV]
-    probes = {TaskID.E_LOC_LOS: {DEV: names.model_copy(update={"labels": ("LOS", *names.labels[1:])})}}
-    other = made.model_copy(update={"data_release_hash": "0" * 64, "probes": made.probes | {AOA: {}} | probes})
-    assert list(differences(other, made)) == ["splits of E-LOC-AOA", "splits of E-LOC-LOS"]
+def test_another_split_or_recipe_is_a_difference(made):
+    other = made.model_copy(update={"data_release_hash": "0" * 64, "probes": made.probes | {AOA: {}}})
+    assert list(differences(other, made)) == ["splits of E-LOC-AOA"]
     recipe = made.model_copy(update={"data_release_hash": "0" * 64, "config_sha256": "0" * 64})
     assert list(differences(recipe, made)) == ["seed, recipe, tasks, stress_regimes or bootstrap"]
+
+
+@pytest.mark.parametrize("kind", ["one sample", "one class", "gain"])
+def test_one_changed_scene_shows_in_the_probes(world, made, tmp_path, kind):
+    """One sample by a hundredth of the level, or one label."""
+    shutil.copytree(world.results / "scenes", tmp_path / "scenes")
+    path = tmp_path / "scenes/E-LOC-LOS/DEV.parquet"
+    if kind == "one class":
+        path = path.with_name("DEV.labels.parquet")
+        table = pq.read_table(path)
+        values = ["LOS", *table["class"].to_pylist()[1:]]
+        place = table.schema.get_field_index("class")
+    else:
+        table = pq.read_table(path)
+        values = np.array(table["iq"].to_pylist(), np.float32)
+        changed = values[7] if kind == "gain" else values[7, 5:6]
+        changed *= 1.01
+        values, place = list(values), table.schema.get_field_index("iq")
+    field = table.schema.field(place)
+    pq.write_table(table.set_column(place, field, pa.array(values, field.type)), path)
+    other = published_release(world.manifest, tmp_path / "scenes").model_copy(update={"data_release_hash": "0" * 64})
+    assert list(differences(other, made)) == ["scenes of E-LOC-LOS DEV"]
