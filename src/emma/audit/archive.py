@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from common.errors import InputError
 from common.files import atomic, parse
@@ -61,8 +62,8 @@ def read_commit(project: str | Path) -> Commit:
         for member in tree.getmembers():
             if member.issym():
                 links[member.name] = (PurePosixPath(member.name).parent / member.linkname).as_posix()
-            elif member.isfile():
-                files[member.name] = (tree.extractfile(member).read(), bool(member.mode & stat.S_IXUSR))
+            elif (content := tree.extractfile(member)) is not None:
+                files[member.name] = (content.read(), bool(member.mode & stat.S_IXUSR))
     for name, target in links.items():
         under = {other: content for other, content in files.items() if other.startswith(f"{target}/")}
         files |= {name + other.removeprefix(target): content for other, content in under.items()}
@@ -83,10 +84,10 @@ def result_files(results: Results) -> dict[str, Path]:
     names = expected_files(results)
     held = [path for pattern in Layout.archived for path in results.root.glob(pattern) if path.is_file()]
     names |= {path.relative_to(results.root).as_posix() for path in held}
-    found = {name: results.layout.at(*name.split("/")) for name in sorted(names)}
-    if missing := [name for name, path in found.items() if not path.is_file()]:
+    files = {name: results.layout.at(*name.split("/")) for name in sorted(names)}
+    if missing := [name for name, path in files.items() if not path.is_file()]:
         raise InputError(f"{results.root}: {len(missing)} files missing: {', '.join(missing[:10])}")
-    return found
+    return files
 
 
 def describe(commit: Commit, board: Board, place: str, names: list[str]) -> bytes:
@@ -119,19 +120,19 @@ def describe(commit: Commit, board: Board, place: str, names: list[str]) -> byte
     workflow["name"] = "EMMA: from frozen scenes to the leaderboard"
     files = {name: crate.add_file(dest_path=name) for name in names if name != "Snakefile"}
     config = [files[name] for name in names if name.startswith("config/") and name in files]
-    wanted = {path.as_posix() for path in (Layout(place).board, Layout(place).board_as("csv"))}
+    outputs = {path.as_posix() for path in (Layout(place).board, Layout(place).board_as("csv"))}
     action = crate.add_action(
         workflow,
         identifier="#run",
         object=config,
-        result=[files[name] for name in names if name in wanted],
+        result=[files[name] for name in names if name in outputs],
         properties={"name": f"Run of release {board.release}, {board.eval_split}, seed {board.seed}"},
     )
     root["mentions"] = [action]
     return json.dumps(_ordered(crate.metadata.generate()), indent=1, ensure_ascii=False).encode() + b"\n"
 
 
-def _ordered(document: Mapping) -> dict:
+def _ordered(document: Mapping[str, Any]) -> dict[str, Any]:
     """The crate with its entities in the order of their ids, and without a time of its making."""
     graph = [dict(sorted(entity.items())) for entity in document["@graph"]]
     for entity in graph:
@@ -150,11 +151,11 @@ def build(project: str | Path, results: Results, out: str | Path) -> None:
     if not results.root.resolve().is_relative_to(root):
         raise InputError(f"{results.root}: expected results inside the project {project}")
     place = results.root.resolve().relative_to(root).as_posix()
-    found = result_files(results)
+    outputs = result_files(results)
     commit = read_commit(project)
     board = parse(Board, results.document(results.layout.board), results.layout.board)
     members: dict[str, bytes | Path] = {name: content for name, (content, _) in commit.files.items()}
-    members |= {f"{place}/{name}": path for name, path in found.items()}
+    members |= {f"{place}/{name}": path for name, path in outputs.items()}
     members[CRATE] = describe(commit, board, place, sorted(members))
     sums = [f"{sha256(_content(members[name]))}  {name}\n" for name in sorted(members)]
     members[SUMS] = "".join(sums).encode()
@@ -175,7 +176,7 @@ def unpack(path: str | Path, target: Path) -> None:
     """Unpack an archive from elsewhere below ``target``, within bounds that are checked before anything is read.
 
     Raises:
-        InputError: no zip; more or larger members than bounded; a name that is absolute, leaves the archive or stands
+        InputError: no zip; more or larger members than bounded; a name that is absolute, leaves the archive or occurs
             twice; a link; a sum that differs; a member without a sum; a Parquet file that holds more than a table can.
     """
     try:
@@ -223,7 +224,7 @@ def _checked(path: str | Path, infos: list[zipfile.ZipInfo]) -> list[zipfile.Zip
         if info.flag_bits & 1:
             raise InputError(f"{where}: encrypted, expected plain files")
         if name in seen:
-            raise InputError(f"{where}: stands twice")
+            raise InputError(f"{where}: occurs twice")
         seen.add(name)
     return [info for info in infos if not info.is_dir()]
 
@@ -267,7 +268,7 @@ def check_sums(root: Path) -> Iterator[str]:
 
 def find_results(root: Path, path: str | Path) -> Path:
     """Where the results of an unpacked archive are; InputError where there is not exactly one run."""
-    found = Layout.find(root)
-    if len(found) != 1:
-        raise InputError(f"{path}: {len(found)} release manifests below results, expected one")
-    return found[0]
+    runs = Layout.find(root)
+    if len(runs) != 1:
+        raise InputError(f"{path}: {len(runs)} release manifests below results, expected one")
+    return runs[0]

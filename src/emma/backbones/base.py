@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
+
+#: Scenes ``[B, A, T]`` and embeddings ``[B, D]``; what is computed between them in double precision.
+IQ = NDArray[np.complex64]
+Embeddings = NDArray[np.float32]
+Complex = NDArray[np.complex128]
+Floats = NDArray[np.float64]
 
 
 @runtime_checkable
@@ -19,13 +26,13 @@ class Backbone(Protocol):
     name: str
     embedding_dim: int
 
-    def embed(self, iq: np.ndarray, sample_rate_hz: float, center_frequency_hz: float) -> np.ndarray:
+    def embed(self, iq: NDArray[Any], sample_rate_hz: float, center_frequency_hz: float) -> Embeddings:
         """Embed scenes.
 
         Args:
             iq: complex64 ``[B, A, T]``: scenes, antennas, samples; float32 where the model's config declares another
                 layout (``emma.backbones.inputs.Contract``).
-            sample_rate_hz: samples a second, the same for the batch.
+            sample_rate_hz: samples per second, the same for the batch.
             center_frequency_hz: carrier that the baseband refers to, the same for the batch.
 
         Returns:
@@ -41,7 +48,7 @@ class Prior:
     name = "prior"
     embedding_dim = 0
 
-    def embed(self, iq: np.ndarray, sample_rate_hz: float, center_frequency_hz: float) -> np.ndarray:
+    def embed(self, iq: IQ, sample_rate_hz: float, center_frequency_hz: float) -> Embeddings:
         """Empty rows ``[B, 0]``."""
         del sample_rate_hz, center_frequency_hz
         return np.zeros((len(iq), 0), np.float32)

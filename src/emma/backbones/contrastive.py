@@ -10,10 +10,10 @@ import logging
 import math
 from collections.abc import Mapping
 
-import numpy as np
 import torch
 from torch import nn
 
+from emma.backbones.base import IQ, Embeddings
 from emma.backbones.conv import Encoder, seeded_encoder
 from emma.backbones.inputs import as_channels, normalise
 
@@ -21,7 +21,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def train(
-    pools: Mapping[str, np.ndarray],
+    pools: Mapping[str, IQ],
     seed: int,
     epochs: int,
     batch: int,
@@ -30,14 +30,14 @@ def train(
     learning_rate: float,
     lowest_snr_db: float,
     highest_snr_db: float,
-) -> dict[str, np.ndarray]:
+) -> dict[str, Embeddings]:
     """Train one encoder per number of antennas.
 
     Args:
         pools: IQ complex64 ``[N, A, T]`` by pool name; pools with the same A train one encoder in turn.
         seed: seeds the initial weights, the batches and the views.
         epochs: passes over the pools.
-        batch: scenes a step; every step takes one pool.
+        batch: scenes per step; every step takes one pool.
         crop: samples of a view, at most the shortest T.
         temperature: of the contrastive loss.
         learning_rate: peak of a cosine schedule.
@@ -49,7 +49,7 @@ def train(
     """
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
-    weights: dict[str, np.ndarray] = {}
+    weights: dict[str, Embeddings] = {}
     for antennas in sorted({pool.shape[1] for pool in pools.values()}):
         own = [normalise(pools[name], "unit_power") for name in sorted(pools) if pools[name].shape[1] == antennas]
         encoder = seeded_encoder(antennas, seed)
@@ -69,7 +69,7 @@ def train(
             views = torch.cat([_view(picked, crop, snr_db, generator) for _ in range(2)])
             loss = _nt_xent(head(encoder(views)), temperature)
             optimiser.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call] # torch leaves Tensor.backward untyped
             optimiser.step()
             schedule.step()
             if step % 50 == 0:
@@ -88,7 +88,7 @@ def _view(channels: torch.Tensor, crop: int, snr_db: tuple[float, float], genera
     cos, sin = torch.cos(phase), torch.sin(phase)
     turned = torch.stack([cos * pairs[:, :, 0] - sin * pairs[:, :, 1], sin * pairs[:, :, 0] + cos * pairs[:, :, 1]], 2)
     level = snr_db[0] + (snr_db[1] - snr_db[0]) * torch.rand(batch, 1, 1, 1, generator=generator)
-    noise = torch.randn(turned.shape, generator=generator) * (0.5**0.5) * 10 ** (-level / 20)
+    noise: torch.Tensor = torch.randn(turned.shape, generator=generator) * (0.5**0.5) * 10 ** (-level / 20)
     noisy = turned + noise
     power = noisy.square().sum(dim=2, keepdim=True).mean(dim=(1, 3), keepdim=True)
     return (noisy / power.sqrt()).reshape(batch, width, crop)
@@ -101,4 +101,5 @@ def _nt_xent(projected: torch.Tensor, temperature: float) -> torch.Tensor:
     similarity.fill_diagonal_(float("-inf"))
     half = len(unit) // 2
     partner = torch.arange(2 * half).roll(half)
-    return nn.functional.cross_entropy(similarity, partner)
+    loss: torch.Tensor = nn.functional.cross_entropy(similarity, partner)
+    return loss

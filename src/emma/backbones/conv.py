@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
-from emma.backbones.base import Backbone
+from emma.backbones.base import IQ, Backbone, Embeddings
 from emma.backbones.inputs import as_channels
 
 _WIDTHS = (32, 64, 128)
@@ -51,7 +53,7 @@ class ConvBackbone:
         self._encoders = {antennas: encoder.to(self._device).eval() for antennas, encoder in encoders.items()}
 
     @torch.inference_mode()
-    def embed(self, iq: np.ndarray, sample_rate_hz: float, center_frequency_hz: float) -> np.ndarray:
+    def embed(self, iq: IQ, sample_rate_hz: float, center_frequency_hz: float) -> Embeddings:
         """Embed complex64 ``[B, A, T]`` as float32 ``[B, 256]``; ValueError where no encoder takes A antennas."""
         del sample_rate_hz, center_frequency_hz
         antennas = iq.shape[1]
@@ -70,7 +72,7 @@ def _portions(channels: torch.Tensor) -> tuple[torch.Tensor, ...]:
     size = max(2, 2**15 // channels.shape[2])
     if channels.device.type != "cpu" or len(channels) <= size + 1:
         return (channels,)
-    portions = channels.split(size)
+    portions = torch.split(channels, size)
     return portions if len(portions[-1]) > 1 else (*portions[:-2], torch.cat(portions[-2:]))
 
 
@@ -88,7 +90,7 @@ def random_conv(weights: None = None, seed: int = 0, antennas: str = "1,8", devi
     return ConvBackbone("random_conv", {number: seeded_encoder(number, seed) for number in numbers}, device)
 
 
-def ssl_conv(weights: Mapping[str, np.ndarray], device: str = "cpu") -> Backbone:
+def ssl_conv(weights: Mapping[str, NDArray[Any]], device: str = "cpu") -> Backbone:
     """Encoders with weights named ``A.layer.parameter``, A the number of antennas, as ``pretrain`` makes them."""
     encoders = {}
     for antennas in sorted({int(name.partition(".")[0]) for name in weights}):

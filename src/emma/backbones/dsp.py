@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+from emma.backbones.base import IQ, Complex, Embeddings, Floats
 
 _ELEMENTS = 8
 _LAGS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
@@ -23,30 +27,30 @@ class DSP:
     def __init__(self) -> None:
         self.embedding_dim = self.embed(np.ones((1, 1, 256), np.complex64), 1.0, 1.0).shape[1]
 
-    def embed(self, iq: np.ndarray, sample_rate_hz: float, center_frequency_hz: float) -> np.ndarray:
+    def embed(self, iq: IQ, sample_rate_hz: float, center_frequency_hz: float) -> Embeddings:
         """Features ``[B, D]`` of complex64 ``[B, A, T]``; antennas beyond the eighth do not enter the covariance."""
         del sample_rate_hz, center_frequency_hz
-        iq = iq.astype(np.complex128)
-        iq /= np.sqrt(np.mean(np.abs(iq) ** 2, axis=(1, 2), keepdims=True) + _TINY)
+        x = iq.astype(np.complex128)
+        x /= np.sqrt(np.mean(np.abs(x) ** 2, axis=(1, 2), keepdims=True) + _TINY)
         blocks = [
-            _spatial(iq),
-            _spectral(iq),
-            _autocorrelation(iq),
-            _cumulants(iq),
-            _envelope(iq),
-            _frequency(iq),
-            _lines(iq),
+            _spatial(x),
+            _spectral(x),
+            _autocorrelation(x),
+            _cumulants(x),
+            _envelope(x),
+            _frequency(x),
+            _lines(x),
         ]
         return np.concatenate(blocks, axis=1).astype(np.float32)
 
 
-def build(weights: Mapping[str, np.ndarray] | None = None) -> DSP:
+def build(weights: Mapping[str, NDArray[Any]] | None = None) -> DSP:
     """Build the statistics backbone, which has no weights."""
     del weights
     return DSP()
 
 
-def _spatial(iq: np.ndarray) -> np.ndarray:
+def _spatial(iq: Complex) -> Floats:
     """Sample covariance of the array, trace 1, and its log eigenvalues; zeros for one antenna."""
     batch, antennas, samples = iq.shape
     out = np.zeros((batch, _ELEMENTS * _ELEMENTS + _ELEMENTS))
@@ -64,7 +68,7 @@ def _spatial(iq: np.ndarray) -> np.ndarray:
     return out
 
 
-def _spectral(iq: np.ndarray) -> np.ndarray:
+def _spectral(iq: Complex) -> Floats:
     """Log power in bands, in order and sorted; ripple of the spectrum and its autocorrelation (delay statistics)."""
     power = np.mean(np.abs(np.fft.fftshift(np.fft.fft(iq, axis=2), axes=2)) ** 2, axis=1)
     bands = power.reshape(len(iq), _BINS, -1).mean(axis=2)
@@ -76,7 +80,7 @@ def _spectral(iq: np.ndarray) -> np.ndarray:
     return np.concatenate([bands, np.sort(bands, axis=1), np.log(delays + 1e-6), flatness], axis=1)
 
 
-def _autocorrelation(iq: np.ndarray) -> np.ndarray:
+def _autocorrelation(iq: Complex) -> Floats:
     """Complex autocorrelation at short lags, and the strongest magnitude in octaves of longer ones."""
     samples = iq.shape[2]
     padded = np.abs(np.fft.fft(iq, 2 * samples, axis=2)) ** 2
@@ -92,7 +96,7 @@ def _autocorrelation(iq: np.ndarray) -> np.ndarray:
     return np.concatenate([short.real, short.imag, np.abs(short), octaves], axis=1)
 
 
-def _cumulants(iq: np.ndarray) -> np.ndarray:
+def _cumulants(iq: Complex) -> Floats:
     """Moments and cumulants up to order six of the unit-power signal (Swami and Sadler, 2000), and mean and E[x^2]."""
     x = iq - iq.mean(axis=2, keepdims=True)
     x /= np.sqrt(np.mean(np.abs(x) ** 2, axis=2, keepdims=True)) + _TINY
@@ -106,7 +110,7 @@ def _cumulants(iq: np.ndarray) -> np.ndarray:
     return np.stack([part.mean(axis=1) for part in parts], axis=1)
 
 
-def _envelope(iq: np.ndarray) -> np.ndarray:
+def _envelope(iq: Complex) -> Floats:
     """Quantiles of the envelope, and the log power of equal segments in time, in order and sorted."""
     envelope = np.abs(iq)
     quantiles = np.quantile(envelope, _QUANTILES, axis=2).mean(axis=2).T
@@ -115,7 +119,7 @@ def _envelope(iq: np.ndarray) -> np.ndarray:
     return np.concatenate([quantiles, segments, np.sort(segments, axis=1)], axis=1)
 
 
-def _frequency(iq: np.ndarray) -> np.ndarray:
+def _frequency(iq: Complex) -> Floats:
     """Quantiles of the instantaneous frequency, its spread, and the hop of segment centroids."""
     steps = iq[:, :, 1:] * iq[:, :, :-1].conj()
     angle = np.angle(steps)
@@ -128,7 +132,7 @@ def _frequency(iq: np.ndarray) -> np.ndarray:
     return np.concatenate([quantiles, np.stack(spread, axis=1), np.sort(coherence, axis=1)], axis=1)
 
 
-def _lines(iq: np.ndarray) -> np.ndarray:
+def _lines(iq: Complex) -> Floats:
     """Strength of spectral lines of x, x^2, x^4 and |x|^2 over the mean spectrum: carrier, BPSK, QPSK, symbol clock."""
     features = []
     for signal in (iq, iq**2, iq**4, np.abs(iq) ** 2 - np.mean(np.abs(iq) ** 2, axis=2, keepdims=True)):

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 
 from common.errors import InputError
 from common.files import atomic
-from emma.backbones.base import Backbone
-from emma.backbones.inputs import Contract, pool, prepare
+from emma.backbones.base import IQ, Backbone, Embeddings
+from emma.backbones.inputs import Channels, Contract, pool, prepare
 from emma.data.embeddings import EMBEDDING_SCHEMA
 from emma.data.provenance import Provenance
 from emma.data.scenes import iterate_scenes
@@ -27,7 +27,7 @@ class NotFiniteError(InputError):
     """The model returns NaN or infinity."""
 
 
-def embed_batch(backbone: Backbone, iq: np.ndarray, index: pa.Table, contract: Contract) -> np.ndarray:
+def embed_batch(backbone: Backbone, iq: IQ, index: pa.Table, contract: Contract) -> Embeddings:
     """Embed scenes of one file chunk.
 
     Args:
@@ -58,7 +58,7 @@ def embed_batch(backbone: Backbone, iq: np.ndarray, index: pa.Table, contract: C
     return out
 
 
-def _embed_checked(backbone: Backbone, given: np.ndarray, rate: float, carrier: float, pooling: str) -> np.ndarray:
+def _embed_checked(backbone: Backbone, given: IQ | Channels, rate: float, carrier: float, pooling: str) -> Embeddings:
     try:
         values = backbone.embed(given, rate, carrier)
     except Exception as error:  # noqa: BLE001 (a model may raise anything)
@@ -66,13 +66,13 @@ def _embed_checked(backbone: Backbone, given: np.ndarray, rate: float, carrier: 
             raise UnsuitedError(f"model {backbone.name}: embed: {error}") from None
         raise InputError(f"model {backbone.name}: embed: {type(error).__name__}: {error}") from None
     if not isinstance(values, np.ndarray) or values.dtype != np.float32:
-        found = f"{getattr(values, 'dtype', type(values).__name__)} {getattr(values, 'shape', '')}"
-        raise InputError(f"model {backbone.name}: embed: expected a float32 numpy array, found {found}")
+        actual = f"{getattr(values, 'dtype', type(values).__name__)} {getattr(values, 'shape', '')}"
+        raise InputError(f"model {backbone.name}: embed: expected a float32 numpy array, found {actual}")
     expected, pooled = (len(given), backbone.embedding_dim), pool(values, pooling)
     if pooled.shape != expected or (pooling != "none" and values.ndim != 3):
-        wanted = str(expected) if pooling == "none" else f"({expected[0]}, tokens, {expected[1]})"
+        shape = str(expected) if pooling == "none" else f"({expected[0]}, tokens, {expected[1]})"
         hint = " (pooling reads tokens)" if pooling == "none" and values.ndim == 3 else ""
-        raise InputError(f"model {backbone.name}: embed: expected float32 {wanted}, found float32 {values.shape}{hint}")
+        raise InputError(f"model {backbone.name}: embed: expected float32 {shape}, found float32 {values.shape}{hint}")
     if not np.isfinite(pooled).all():
         raise NotFiniteError(f"model {backbone.name}: embed: NaN or infinity, expected finite values")
     return pooled
@@ -86,10 +86,10 @@ def write_embeddings(
     contract: Contract,
     provenance: Provenance,
 ) -> None:
-    """Embed the scenes of several files into one Parquet table, one row group a chunk of scenes.
+    """Embed the scenes of several files into one Parquet table, one row group per chunk of scenes.
 
     Raises:
-        InputError: broken scenes, a scene that stands twice, or a model that breaks its contract.
+        InputError: broken scenes, a scene that occurs twice, or a model that breaks its contract.
     """
     metadata = {"embedding_dim": str(backbone.embedding_dim)} | provenance.metadata
     schema = EMBEDDING_SCHEMA.with_metadata(metadata)

@@ -6,9 +6,14 @@ from fractions import Fraction
 from typing import Annotated, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from emma.backbones.base import IQ, Embeddings
 from emma.tasks import Strict
+
+#: Scenes in a layout of real numbers, float32.
+Channels = NDArray[np.float32]
 
 #: Greatest whole number in a ratio of sample rates: the resampling filter has 20 times as many taps.
 _MOST_RATIO = 1000
@@ -22,7 +27,7 @@ class Contract(Strict):
     1. ``antennas``: the first k, or ``any``. A scene of fewer is refused, or filled up last, as ``missing_antennas``
        says: with ``zeros``, or by ``repeat`` of its antennas in turn.
     2. ``sample_rate_hz``: resampled to this rate by ``scipy.signal.resample_poly`` (polyphase, Kaiser 5.0, zeros beyond
-       the ends), ``ceil(T * up / down)`` samples; the model is told the new rate.
+       the ends), ``ceil(T * up / down)`` samples; the model gets the new rate.
     3. ``samples``: the first n, or ``any``. A shorter scene is refused (``fit: crop``), or filled up last: with zeros
        after its end (``pad``) or by itself again from its start (``tile``).
     4. ``normalise``: ``unit_power`` (mean power 1 over all samples and antennas of the scene), ``antenna_unit_power``
@@ -94,7 +99,7 @@ class Contract(Strict):
         return self
 
 
-def prepare(iq: np.ndarray, sample_rate_hz: float, contract: Contract) -> tuple[np.ndarray, float]:
+def prepare(iq: IQ, sample_rate_hz: float, contract: Contract) -> tuple[IQ | Channels, float]:
     """Scenes as the contract declares them.
 
     Args:
@@ -123,18 +128,19 @@ def prepare(iq: np.ndarray, sample_rate_hz: float, contract: Contract) -> tuple[
     return lay_out(iq, contract.layout or "complex"), sample_rate_hz
 
 
-def _resample(iq: np.ndarray, rate: float, wanted: float) -> np.ndarray:
-    ratio = Fraction(wanted) / Fraction(rate)
+def _resample(iq: IQ, rate: float, target: float) -> IQ:
+    ratio = Fraction(target) / Fraction(rate)
     if max(ratio.numerator, ratio.denominator) > _MOST_RATIO:
-        raise ValueError(f"sample_rate_hz: {wanted:g} from {rate:g} is no ratio of whole numbers up to {_MOST_RATIO}")
+        raise ValueError(f"sample_rate_hz: {target:g} from {rate:g} is no ratio of whole numbers up to {_MOST_RATIO}")
     if ratio == 1:
         return iq
     from scipy.signal import resample_poly
 
-    return resample_poly(iq, ratio.numerator, ratio.denominator, axis=2).astype(np.complex64)
+    resampled: IQ = resample_poly(iq, ratio.numerator, ratio.denominator, axis=2).astype(np.complex64)
+    return resampled
 
 
-def normalise(iq: np.ndarray, recipe: str, gain_db: float = 0.0) -> np.ndarray:
+def normalise(iq: IQ, recipe: str, gain_db: float = 0.0) -> IQ:
     """Scale scenes complex64 ``[B, A, T]`` to a level, then by a gain; silence stays zero."""
     if recipe == "none" and not gain_db:
         return iq
@@ -147,20 +153,22 @@ def normalise(iq: np.ndarray, recipe: str, gain_db: float = 0.0) -> np.ndarray:
         power = np.mean(iq.real.astype(np.float64) ** 2 + iq.imag.astype(np.float64) ** 2, axis=axes, keepdims=True)
         level = np.sqrt(power)
     gain = 10.0 ** (gain_db / 20)
-    return (iq * np.divide(gain, level, out=np.zeros_like(level), where=level > 0)).astype(np.complex64)
+    scaled: IQ = (iq * np.divide(gain, level, out=np.zeros_like(level), where=level > 0)).astype(np.complex64)
+    return scaled
 
 
-def _fill(iq: np.ndarray, axis: int, length: int, *, zeros: bool) -> np.ndarray:
+def _fill(iq: IQ, axis: int, length: int, *, zeros: bool) -> IQ:
     """Fill an axis up to ``length`` with zeros, or with itself again from its start."""
-    found = iq.shape[axis]
-    if found >= length:
+    present = iq.shape[axis]
+    if present >= length:
         return iq
     if zeros:
-        return np.pad(iq, [(0, length - found if place == axis else 0) for place in range(3)])
-    return np.take(iq, np.arange(length) % found, axis=axis)
+        return np.pad(iq, [(0, length - present if place == axis else 0) for place in range(3)])
+    repeated: IQ = np.take(iq, np.arange(length) % present, axis=axis)
+    return repeated
 
 
-def lay_out(iq: np.ndarray, layout: str) -> np.ndarray:
+def lay_out(iq: IQ, layout: str) -> IQ | Channels:
     """Complex64 ``[B, A, T]`` in the layout that a contract names."""
     if layout == "complex":
         return iq
@@ -171,17 +179,20 @@ def lay_out(iq: np.ndarray, layout: str) -> np.ndarray:
     return np.ascontiguousarray(iq).view(np.float32)
 
 
-def as_channels(iq: np.ndarray) -> np.ndarray:
+def as_channels(iq: IQ) -> Channels:
     """Complex64 ``[B, A, T]`` as float32 ``[B, 2A, T]``: I and Q of each antenna in turn."""
     batch, antennas, samples = iq.shape
     pairs = np.ascontiguousarray(iq).view(np.float32).reshape(batch, antennas, samples, 2)
     return np.ascontiguousarray(pairs.transpose(0, 1, 3, 2)).reshape(batch, 2 * antennas, samples)
 
 
-def pool(values: np.ndarray, pooling: str) -> np.ndarray:
+def pool(values: Embeddings, pooling: str) -> Embeddings:
     """Tokens float32 ``[B, N, D]`` as ``[B, D]``; what is no sequence, and ``none``, comes back as it was."""
     if pooling == "none" or values.ndim != 3 or not values.shape[1]:
         return values
     if pooling == "first":
         return values[:, 0]
-    return values.max(axis=1) if pooling == "max" else values.mean(axis=1, dtype=np.float64).astype(np.float32)
+    pooled: Embeddings = (
+        values.max(axis=1) if pooling == "max" else values.mean(axis=1, dtype=np.float64).astype(np.float32)
+    )
+    return pooled

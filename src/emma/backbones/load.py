@@ -5,17 +5,18 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from common.errors import InputError
 from common.files import parse, read_yaml
 from common.hashing import sha256
-from emma.backbones.base import Backbone
+from emma.backbones.base import Backbone, Embeddings
 from emma.backbones.inputs import Contract, as_channels
 from emma.data.provenance import Hash, Pretraining, Provenance
 from emma.tasks import Strict, TaskID
@@ -123,7 +124,7 @@ def load_model_config(path: str | Path) -> ModelConfig:
     return config
 
 
-def load_weights(path: str | Path, expected_sha256: str | None = None) -> tuple[dict[str, np.ndarray], str]:
+def load_weights(path: str | Path, expected_sha256: str | None = None) -> tuple[dict[str, NDArray[Any]], str]:
     """Read safetensors weights; InputError if they are missing, broken or not those expected.
 
     Returns:
@@ -151,16 +152,17 @@ def _read_pinned(path: str | Path, expected_sha256: str | None) -> bytes:
     return data
 
 
-def load_function(reference: str, field: str, root: str | Path = ".") -> Any:
+def load_function(reference: str, field: str, root: str | Path = ".") -> Callable[..., Any]:
     """Import ``package.module:function``, installed or in the project's folder; InputError names ``field``."""
     module, _, name = reference.partition(":")
     # Last, so that a folder of the project hides no installed module.
     if (folder := str(Path(root).resolve())) not in sys.path:
         sys.path.append(folder)
     try:
-        return getattr(importlib.import_module(module), name)
+        function: Callable[..., Any] = getattr(importlib.import_module(module), name)
     except Exception as error:  # noqa: BLE001 (a module that is loaded by name may raise anything)
         raise InputError(f"{field}: {reference} cannot be imported ({error})") from None
+    return function
 
 
 def load_backbone(
@@ -176,35 +178,39 @@ def load_backbone(
     Returns:
         the backbone, and its provenance.
     """
-    weights, digest = None, None
+    backbone: Backbone
     if config.onnx is not None:
         data = _read_pinned(Path(root) / config.onnx, config.weights_sha256)
         backbone = OnnxBackbone(config.name, data, config.onnx, config.device)
         digest = config.weights_sha256
-    else:
+    elif config.factory is not None:  # the config has one of the two
+        weights: dict[str, NDArray[Any]] | None = None
+        digest = None
         if config.weights is not None:
             weights, digest = load_weights(Path(root) / config.weights, config.weights_sha256)
         elif config.pretrain is not None:
             if trained is None:
                 raise InputError(f"model {config.name}: pretrain: expected the weights that the rule makes")
             weights, digest = load_weights(trained)
-        backbone = _call_factory(config, weights, root)
+        backbone = _call_factory(config, config.factory, weights, root)
     return backbone, Provenance.of(config.name, config, config.pretraining, digest)
 
 
-def _call_factory(config: ModelConfig, weights: Mapping[str, np.ndarray] | None, root: str | Path) -> Backbone:
+def _call_factory(
+    config: ModelConfig, reference: str, weights: Mapping[str, NDArray[Any]] | None, root: str | Path
+) -> Backbone:
     if config.device == "cuda":
         import torch
 
         if not torch.cuda.is_available():
             raise InputError(f"model {config.name}: device: torch has no cuda here, expected cpu")
-    factory = load_function(config.factory, f"model {config.name}: factory", root)
+    factory = load_function(reference, f"model {config.name}: factory", root)
     options = dict(config.options) | ({"device": config.device} if config.device != "cpu" else {})
     try:
         backbone = factory(weights, **options)
     except (TypeError, ValueError, KeyError, RuntimeError, AssertionError) as error:
         raise InputError(
-            f"model {config.name}: factory: {config.factory} refused its weights or options ({error})"
+            f"model {config.name}: factory: {reference} refused its weights or options ({error})"
         ) from None
     if not isinstance(backbone, Backbone):
         raise InputError(f"model {config.name}: factory: expected an object with name, embedding_dim and embed")
@@ -242,11 +248,12 @@ class OnnxBackbone:
             )
         self.name, self.embedding_dim, self._input = name, shape[-1], inputs[0].name
 
-    def embed(self, iq: np.ndarray, sample_rate_hz: float, center_frequency_hz: float) -> np.ndarray:
+    def embed(self, iq: NDArray[Any], sample_rate_hz: float, center_frequency_hz: float) -> Embeddings:
         """Run the graph; complex scenes as channels. ValueError where it does not take them."""
         del sample_rate_hz, center_frequency_hz
-        given = as_channels(iq) if np.iscomplexobj(iq) else iq
+        given: NDArray[np.float32] = as_channels(iq) if np.iscomplexobj(iq) else iq
         try:
-            return self._session.run(None, {self._input: given})[0]
+            values: Embeddings = self._session.run(None, {self._input: given})[0]
         except Exception as error:  # noqa: BLE001 (onnxruntime raises its own types from C++)
             raise ValueError(" ".join(str(error).split())[:200]) from None
+        return values

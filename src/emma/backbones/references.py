@@ -41,8 +41,8 @@ def check_reference(reference: str, field: str, root: str | Path = ".", *, elsew
     if spec is None:
         top = module.partition(".")[0]
         if not elsewhere or _is_own(_find(top, Path(root))[0], Path(root)):
-            wanted = "expected an installed one or one in the project's folder"
-            raise InputError(f"{field}: {reference}: there is no module {missing}, {wanted}")
+            expected = "expected an installed one or one in the project's folder"
+            raise InputError(f"{field}: {reference}: there is no module {missing}, {expected}")
         return
     if spec.origin is None or not spec.origin.endswith(".py") or not _is_own(spec, Path(root)):
         return
@@ -75,7 +75,7 @@ def _find(module: str, root: Path) -> tuple[ModuleSpec | None, str]:
 
 
 def _is_own(spec: ModuleSpec | None, root: Path) -> bool:
-    """Whether a module is emma's or stands in the project's folder, and not among what is installed."""
+    """Whether a module is emma's or lies in the project's folder, and not among what is installed."""
     if spec is None:
         return False
     places = [spec.origin] if spec.has_location and spec.origin else list(spec.submodule_search_locations or ())

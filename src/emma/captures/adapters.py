@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from common.errors import InputError
 from common.files import atomic, write_json
@@ -52,7 +53,7 @@ class Scenes:
     ``label`` holds degrees or a class of the task; ``session`` what is drawn as a whole; ``detail`` further facts.
     """
 
-    iq: np.ndarray
+    iq: NDArray[np.complex64]
     label: Sequence[float | str]
     session: Sequence[str]
     center_frequency_hz: Sequence[float]
@@ -115,7 +116,9 @@ class RealCaptureAdapter(ABC):
 
     def _labels(self, scenes: Scenes) -> dict[str, list[Any]]:
         """Label columns; ``detail`` where the set gives further facts."""
-        values = [self._class(x) if self._label is CLASS or isinstance(x, str) else x % 360.0 for x in scenes.label]
+        values = [
+            self._class(str(x)) if self._label is CLASS or isinstance(x, str) else x % 360.0 for x in scenes.label
+        ]
         columns: dict[str, list[Any]] = {self._label.name: values}
         detail = [canonical_json(value).decode() for value in scenes.detail]
         return columns | ({DETAIL.name: detail} if detail else {})
@@ -123,7 +126,7 @@ class RealCaptureAdapter(ABC):
     def _metadata(self, scenes: Scenes) -> dict[str, list[Any]]:
         n = len(scenes.iq)
         carriers = [float(value) for value in scenes.center_frequency_hz]
-        known = {
+        known: dict[str, list[Any]] = {
             "task": [self.entry.task.value] * n,
             "split": [REAL_SPLIT] * n,
             "device": list(scenes.device) or [None] * n,
@@ -136,10 +139,15 @@ class RealCaptureAdapter(ABC):
         }
         return {name: known.get(name, [None] * n) for name in METADATA_SCHEMA.names}
 
-    def _rate(self) -> float:
+    @property
+    def scene(self) -> SceneShape:
+        """The canonical scene; InputError where the set declares none."""
         if self.shape is None:
             raise InputError(f"{self.entry.name}: scene: expected samples and sample_rate_hz for adapter {self.name}")
-        return self.shape.sample_rate_hz
+        return self.shape
+
+    def _rate(self) -> float:
+        return self.scene.sample_rate_hz
 
     def _class(self, label: str) -> str:
         classes = self.entry.mapping.classes
@@ -201,7 +209,7 @@ class RealCaptureAdapter(ABC):
         seen: set[str] = set()
         for row in rows:
             if row["path"] in seen:
-                raise InputError(f"{self.root / 'labels.csv'}: {row['path']} stands twice, expected one label a path")
+                raise InputError(f"{self.root / 'labels.csv'}: {row['path']} occurs twice, expected one label per path")
             seen.add(row["path"])
         return rows
 
@@ -235,26 +243,28 @@ class RealCaptureAdapter(ABC):
 def adapter(root: str | Path, entry: CaptureEntry, shape: SceneShape | None = None) -> RealCaptureAdapter:
     """The adapter that an entry names, at work on the set in ``root``."""
     module, _, name = _HOME[entry.adapter].partition(":")
-    return getattr(importlib.import_module(f"emma.captures.{module}"), name)(root, entry, shape)
+    kind: type[RealCaptureAdapter] = getattr(importlib.import_module(f"emma.captures.{module}"), name)
+    return kind(root, entry, shape)
 
 
-def unit_power(iq: np.ndarray) -> np.ndarray:
+def unit_power(iq: NDArray[Any]) -> NDArray[np.complex64]:
     """Scenes ``[n, antennas, samples]`` at mean power 1, complex64; a silent scene stays zero."""
     power = np.mean(np.abs(iq) ** 2, axis=(1, 2), keepdims=True)
     return (iq / np.sqrt(np.where(power > 0, power, 1.0))).astype(np.complex64)
 
 
-def resample(iq: np.ndarray, rate_hz: float, wanted_hz: float) -> np.ndarray:
+def resample(iq: NDArray[Any], rate_hz: float, target_hz: float) -> NDArray[Any]:
     """Change the sample rate of ``[..., samples]`` by scipy's polyphase filter (``scipy.signal.resample_poly``)."""
-    if rate_hz == wanted_hz:
+    if rate_hz == target_hz:
         return iq
     from scipy.signal import resample_poly
 
-    ratio = Fraction(wanted_hz / rate_hz).limit_denominator(10_000)
-    return resample_poly(iq, ratio.numerator, ratio.denominator, axis=-1)
+    ratio = Fraction(target_hz / rate_hz).limit_denominator(10_000)
+    resampled: NDArray[Any] = resample_poly(iq, ratio.numerator, ratio.denominator, axis=-1)
+    return resampled
 
 
-def windows(iq: np.ndarray, shape: SceneShape, rate_hz: float, source: str | Path) -> np.ndarray:
+def windows(iq: NDArray[Any], shape: SceneShape, rate_hz: float, source: str | Path) -> NDArray[Any]:
     """Cut a recording ``[antennas, samples]`` into scenes ``[windows, antennas, shape.samples]`` at the wanted rate.
 
     Windows are spread evenly from ``shape.start`` to the end; each is resampled with a margin of its own length on

@@ -1,4 +1,4 @@
-"""Demodulated satellite audio: real samples, whose analytic signal stands in for IQ. For tests of the reading alone."""
+"""Demodulated satellite audio: real samples, whose analytic signal serves as IQ. For tests of the reading alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SatAudioAdapter(RealCaptureAdapter):
 
     name = "sat_audio"
     converts: ClassVar = {
-        "samples": "int16 audio to its analytic signal (scipy.signal.hilbert); unit mean power a scene",
+        "samples": "int16 audio to its analytic signal (scipy.signal.hilbert); unit mean power per scene",
         "rate": "polyphase resampling to the declared rate",
     }
     cannot_give: ClassVar = (
@@ -27,7 +27,7 @@ class SatAudioAdapter(RealCaptureAdapter):
     )
 
     def scenes(self) -> Iterator[Scenes]:
-        """One chunk a recording."""
+        """One chunk per recording."""
         from scipy.signal import hilbert
 
         column, rows = self.labelled_recordings()
@@ -40,7 +40,7 @@ class SatAudioAdapter(RealCaptureAdapter):
             if audio.ndim != 1 or audio.dtype != np.int16:
                 raise InputError(f"{self.root / row['path']}: {audio.dtype} {audio.shape}, expected int16 [samples]")
             analytic = hilbert(audio.astype(np.float64) / 32768.0)[None]
-            cut = windows(analytic, self.shape, self.number(row, "sample_rate_hz"), row["path"])
+            cut = windows(analytic, self.scene, self.number(row, "sample_rate_hz"), row["path"])
             n = len(cut)
             yield Scenes(
                 unit_power(cut),

@@ -16,7 +16,7 @@ class CirAdapter(RealCaptureAdapter):
 
     name = "cir"
     converts: ClassVar = {
-        "samples": "int16 pairs to complex taps as samples in time, in their order; unit mean power a scene",
+        "samples": "int16 pairs to complex taps as samples in time, in their order; unit mean power per scene",
         "labels": "the authors' classes by mapping; the class and the range error stay in detail",
     }
     cannot_give: ClassVar = (

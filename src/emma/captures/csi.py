@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Iterator
-from typing import ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from common.errors import InputError
 from emma.captures.adapters import RealCaptureAdapter, Scenes, unit_power
@@ -21,15 +22,15 @@ WAVELENGTH_M = 0.02708
 
 
 class CsiArrayAdapter(RealCaptureAdapter):
-    """The layout of ``va16.npz`` (virtual arrays, for an angle) and ``csi64.npz`` (64 packets a link, for sight).
+    """The layout of ``va16.npz`` (virtual arrays, for an angle) and ``csi64.npz`` (64 packets per link, for sight).
 
     A scene is the channel as it is sounded: the reported carriers, unit pilots, one symbol of 3.2 us. For an array it
-    is sampled at the declared rate, one row an element; for a link the packets' symbols follow one another.
+    is sampled at the declared rate, one row per element; for a link the packets' symbols follow one another.
     """
 
     name = "csi_array"
     converts: ClassVar = {
-        "samples": "complex CSI to the impulse response by an inverse FFT; unit mean power a scene",
+        "samples": "complex CSI to the impulse response by an inverse FFT; unit mean power per scene",
         "antennas": "rows of the virtual array in the order of pos_m",
         "frame": "phases as recorded turn as exp(+j k pos.u), the scenes' own convention; degrees modulo 360",
         "timing": "of an array, each element's packet timing: the line fitted to its phase over carriers, about DC",
@@ -60,8 +61,8 @@ class CsiArrayAdapter(RealCaptureAdapter):
             apart = np.abs((stated - arrays["aoa_local_deg"] + 180.0) % 360.0 - 180.0)
             if not (apart < 0.01).all():
                 raise InputError(f"{self.root / file}: aoa_local_deg: contradicts labels.csv in row {apart.argmax()}")
-        bins = self.shape.samples if angle else self.shape.samples // n_lead
-        if abs(bins * SPACING_HZ - self._rate()) > 1 or (not angle and bins * n_lead != self.shape.samples):
+        bins = self.scene.samples if angle else self.scene.samples // n_lead
+        if abs(bins * SPACING_HZ - self._rate()) > 1 or (not angle and bins * n_lead != self.scene.samples):
             raise InputError(
                 f"{self.entry.name}: scene: samples and sample_rate_hz: expected one symbol of 3.2 us each"
             )
@@ -86,10 +87,11 @@ class CsiArrayAdapter(RealCaptureAdapter):
         mean = positions.mean(axis=0)
         if not positions.std(axis=0).max() < 2e-3:
             raise InputError(f"{self.root / 'va16.npz'}: pos_m: spread over 2 mm, expected one array for all rows")
-        return (mean / WAVELENGTH_M).round(6).tolist()
+        places: list[list[float]] = (mean / WAVELENGTH_M).round(6).tolist()
+        return places
 
 
-def without_timing(csi: np.ndarray) -> np.ndarray:
+def without_timing(csi: NDArray[np.complex64]) -> NDArray[np.complexfloating[Any, Any]]:
     """CSI ``[..., 30]`` without the linear phase over carriers that a packet's timing adds; the phase at DC stays.
 
     The elements of a virtual array are packets of different timing, where those of an array hear one.
@@ -97,10 +99,11 @@ def without_timing(csi: np.ndarray) -> np.ndarray:
     phase = np.unwrap(np.angle(csi), axis=-1)
     offset = CARRIERS - CARRIERS.mean()
     slope = (phase @ offset / (offset @ offset))[..., None]
-    return csi * np.exp(-1j * slope * CARRIERS)
+    turned: NDArray[np.complexfloating[Any, Any]] = csi * np.exp(-1j * slope * CARRIERS)
+    return turned
 
 
-def read_npz(adapter: RealCaptureAdapter, file: str) -> dict[str, np.ndarray]:
+def read_npz(adapter: RealCaptureAdapter, file: str) -> dict[str, NDArray[Any]]:
     """Arrays of an NPZ file of the set, none of them pickled."""
     data = adapter.read(file)
     try:
@@ -112,7 +115,7 @@ def read_npz(adapter: RealCaptureAdapter, file: str) -> dict[str, np.ndarray]:
 
 def rows_of_file(adapter: RealCaptureAdapter, file: str, *needed: str) -> list[dict[str, str]]:
     """Rows ``FILE#0``, ``FILE#1``, ... of labels.csv, in that order and without a hole."""
-    rows = []
+    rows: list[dict[str, str]] = []
     for row in adapter.labels(*needed):
         name, _, number = row["path"].partition("#")
         adapter.inside(name)
@@ -123,7 +126,9 @@ def rows_of_file(adapter: RealCaptureAdapter, file: str, *needed: str) -> list[d
     return rows
 
 
-def require_rows(adapter: RealCaptureAdapter, file: str, arrays: dict, rows: int, *names: str) -> None:
+def require_rows(
+    adapter: RealCaptureAdapter, file: str, arrays: Mapping[str, NDArray[Any]], rows: int, *names: str
+) -> None:
     """InputError unless each named array has as many rows as there are labels."""
     for name in names:
         if name not in arrays:
@@ -133,16 +138,17 @@ def require_rows(adapter: RealCaptureAdapter, file: str, arrays: dict, rows: int
 
 
 def complex_pairs(
-    adapter: RealCaptureAdapter, file: str, name: str, arrays: dict, shape: tuple[int, ...]
-) -> np.ndarray:
+    adapter: RealCaptureAdapter, file: str, name: str, arrays: Mapping[str, NDArray[Any]], shape: tuple[int, ...]
+) -> NDArray[np.complex64]:
     """An array ``[n, *shape, 2]`` of numbers as complex64 ``[n, *shape]``; InputError for another shape or type."""
     values = arrays.get(name)
     if values is None or values.shape[1:] != (*shape, 2) or values.dtype.kind not in "if":
-        found = "nothing" if values is None else f"{values.dtype} {values.shape}"
+        actual = "nothing" if values is None else f"{values.dtype} {values.shape}"
         raise InputError(
-            f"{adapter.root / file}: {name}: {found}, expected numbers [n, {', '.join(map(str, shape))}, 2]"
+            f"{adapter.root / file}: {name}: {actual}, expected numbers [n, {', '.join(map(str, shape))}, 2]"
         )
     pairs = values.astype(np.float32)
     if not np.isfinite(pairs).all():
         raise InputError(f"{adapter.root / file}: {name}: NaN or infinity, expected finite numbers")
-    return pairs[..., 0] + 1j * pairs[..., 1]
+    numbers: NDArray[np.complex64] = pairs[..., 0] + 1j * pairs[..., 1]
+    return numbers

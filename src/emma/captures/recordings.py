@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from common.errors import InputError
 from emma.captures.adapters import RealCaptureAdapter, Scenes, unit_power, windows
@@ -15,24 +16,24 @@ FORMATS = {"cu8": ("u1", 127.5, 127.5), "cs8": ("i1", 0.0, 128.0), "ci16": ("<i2
 
 
 class LabelledIqAdapter(RealCaptureAdapter):
-    """``data/*.cu8`` and ``labels.csv``; the label stands in the column that ``mapping.column`` names.
+    """``data/*.cu8`` and ``labels.csv``; the label is in the column that ``mapping.column`` names.
 
     Where the table has no column ``format``, a file's suffix is its format.
     """
 
     name = "labelled_iq"
     converts: ClassVar = {
-        "samples": "unsigned 8-bit pairs about 127.5 (cs8, ci16 and cf32 too) to complex; unit mean power a scene",
+        "samples": "unsigned 8-bit pairs about 127.5 (cs8, ci16 and cf32 too) to complex; unit mean power per scene",
         "rate": "polyphase resampling to the declared rate",
         "length": "the declared window, cut from the declared start",
     }
-    cannot_give: ClassVar = ("absolute power", "signal-to-noise ratio where the table has no snr_db")
+    cannot_give: ClassVar[tuple[str, ...]] = ("absolute power", "signal-to-noise ratio where the table has no snr_db")
 
     def scenes(self) -> Iterator[Scenes]:
-        """One chunk a recording."""
+        """One chunk per recording."""
         column, rows = self.labelled_recordings()
         for row in rows:
-            cut = windows(self._samples(row)[None], self.shape, self.number(row, "sample_rate_hz"), row["path"])
+            cut = windows(self._samples(row)[None], self.scene, self.number(row, "sample_rate_hz"), row["path"])
             n = len(cut)
             yield Scenes(
                 unit_power(cut),
@@ -48,7 +49,7 @@ class LabelledIqAdapter(RealCaptureAdapter):
         """The table's session."""
         return row["session"]
 
-    def _samples(self, row: Mapping[str, str]) -> np.ndarray:
+    def _samples(self, row: Mapping[str, str]) -> NDArray[np.complex64]:
         name = row.get("format") or row["path"].rpartition(".")[2]
         if name not in FORMATS:
             raise InputError(f"{self.root / 'labels.csv'}: {row['path']}: format {name}, expected one of {[*FORMATS]}")
@@ -77,6 +78,6 @@ class MixedIqAdapter(LabelledIqAdapter):
     )
 
     def scenes(self) -> Iterator[Scenes]:
-        """One chunk a recording."""
+        """One chunk per recording."""
         self.labels("format")
         yield from super().scenes()

@@ -11,7 +11,7 @@ from common.errors import InputError
 from common.files import parse, read_yaml
 from emma.tasks import Anchors, Strict, TaskID
 
-ADAPTERS = (
+Adapter = Literal[
     "sigmf",
     "colosseum",
     "powder",
@@ -21,7 +21,7 @@ ADAPTERS = (
     "labelled_iq",
     "mixed_iq",
     "sat_audio",
-)
+]
 
 _NAME = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 
@@ -51,7 +51,7 @@ class CaptureEntry(Strict):
 
     name: Annotated[_NAME, Field(description="name of a file in `captures/`")]
     adapter: Annotated[
-        Literal[ADAPTERS],
+        Adapter,
         Field(description="reader of the set's file layout ([docs/captures.md](../docs/captures.md))"),
     ]
     path: Annotated[
@@ -69,7 +69,7 @@ class CaptureEntry(Strict):
 class SceneShape(Strict):
     """The canonical scene that a recording becomes.
 
-    ``samples`` at ``sample_rate_hz``; ``windows`` of them a recording, evenly spread from source sample ``start`` on.
+    ``samples`` at ``sample_rate_hz``; ``windows`` of them per recording, evenly spread from source sample ``start`` on.
     """
 
     samples: Annotated[int, Field(ge=1, description="samples per scene")]
@@ -96,7 +96,9 @@ class CaptureSet(Strict):
     source: Annotated[str, Field(description="where the set comes from; shown wherever its score is")]
     licence: Annotated[str, Field(description="the set's licence; shown wherever its score is")]
     session: Annotated[str, Field(description="what the bootstrap draws as a whole; shown wherever its score is")]
-    caveats: Annotated[tuple[str, ...], Field(description="sentences that stand wherever its score is; at least one")]
+    caveats: Annotated[
+        tuple[str, ...], Field(description="sentences that are shown wherever its score is; at least one")
+    ]
     scene: Annotated[
         SceneShape | None, Field(description="the scene that a recording becomes; without it, the set's own shape")
     ] = None

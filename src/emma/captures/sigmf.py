@@ -28,7 +28,7 @@ class SigmfAdapter(RealCaptureAdapter):
 
     name = "sigmf"
     converts: ClassVar = {
-        "samples": "cu8, ci8, ci16 and cf32 to complex float, full scale 1; then unit mean power a scene",
+        "samples": "cu8, ci8, ci16 and cf32 to complex float, full scale 1; then unit mean power per scene",
         "rate": "polyphase resampling to the declared rate",
         "antennas": "SigMF channels, in their order",
         "labels": "core:label of annotations",
@@ -38,7 +38,7 @@ class SigmfAdapter(RealCaptureAdapter):
     pattern: ClassVar[str] = "**/*.sigmf-meta"
 
     def scenes(self) -> Iterator[Scenes]:
-        """One chunk of scenes a recording."""
+        """One chunk of scenes per recording."""
         metas = sorted(self.root.glob(self.pattern))
         if not metas:
             raise InputError(f"{self.root}: expected recordings {self.pattern}, found none")
@@ -59,9 +59,8 @@ class SigmfAdapter(RealCaptureAdapter):
 
     def _recording(self, meta: Path) -> Scenes:
         recording, metadata = self._open(meta)
-        head, shape = metadata["global"], self.shape
+        head, shape = metadata["global"], self.scene
         rate = float(head["core:sample_rate"])
-        self._rate()
         iq, labels, carriers = [], [], []
         for annotation in metadata["annotations"]:
             label = self.label(meta, annotation)
@@ -83,9 +82,9 @@ class SigmfAdapter(RealCaptureAdapter):
             carriers += [self._carrier(metadata, start)] * len(cut)
         session = self.session(meta, metadata)
         device = str(head["core:hw"]) if "core:hw" in head else None
-        kind, wanted = head.get("emma:kind", "real"), "surrogate" if self.entry.path is None else "real"
-        if kind != wanted:
-            raise InputError(f"{meta}: emma:kind: {kind}, expected {wanted}: a surrogate is never called real")
+        kind, expected = head.get("emma:kind", "real"), "surrogate" if self.entry.path is None else "real"
+        if kind != expected:
+            raise InputError(f"{meta}: emma:kind: {kind}, expected {expected}: a surrogate is never called real")
         detail = {"recording": meta.stem, "kind": kind}
         n = len(labels)
         return Scenes(unit_power(np.concatenate(iq)), labels, [session] * n, carriers, [device] * n, (), [detail] * n)
@@ -137,7 +136,7 @@ class SigmfAdapter(RealCaptureAdapter):
             except Exception as error:
                 if type(error).__module__.partition(".")[0] != "jsonschema":
                     raise
-                raise InputError(f"{meta}: expected SigMF metadata ({error.message})") from None
+                raise InputError(f"{meta}: expected SigMF metadata ({getattr(error, 'message', error)})") from None
         for path in (relative, data.relative_to(self.root).as_posix()):
             self._read[path] = sha256((self.root / path).read_bytes())
         return recording, metadata

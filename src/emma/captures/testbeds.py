@@ -33,7 +33,8 @@ class PowderAdapter(SigmfAdapter):
 
     def label(self, meta: Path, annotation: dict[str, Any]) -> str | None:
         """The annotation's label, or the transmitter's folder."""
-        return annotation.get("core:label", meta.parent.name)
+        label: str | None = annotation.get("core:label", meta.parent.name)
+        return label
 
 
 class CosmosAdapter(SigmfAdapter):

@@ -1,6 +1,7 @@
 """What adapters make of well-formed sets: samples, order, rate, labels, sessions, record."""
 
 import json
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from common.hashing import table_hash
 from emma.captures.adapters import REAL_SPLIT, adapter, resample, windows
 from emma.captures.csi import CARRIERS, WAVELENGTH_M
-from emma.captures.settings import ADAPTERS, CaptureEntry, Labels, SceneShape
+from emma.captures.settings import Adapter, CaptureEntry, Labels, SceneShape
 from emma.data.labels import CLASS, labels_beside, read_labels
 from emma.data.scenes import iterate_scenes, read_index, read_labelled
 
@@ -16,7 +17,7 @@ from .conftest import write_sigmf
 
 
 def test_every_adapter_of_the_configuration_exists(tmp_path):
-    for name in ADAPTERS:
+    for name in get_args(Adapter):
         made = adapter(tmp_path, CaptureEntry(name="x", adapter=name, path="x", task="E-ID-AMC"))
         assert made.name == name
         assert made.converts

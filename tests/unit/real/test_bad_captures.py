@@ -95,7 +95,7 @@ def rows(folder):
         (lambda r: r[0].update(path="/etc/hostname"), "expected a path inside the set's folder"),
         (lambda r: r[0].update(path="data/z.cu8"), "no such file, although it has a label"),
         (lambda r: r.pop(), r"y\.cu8: expected a label"),
-        (lambda r: r[1].update(path=r[0]["path"]), "stands twice"),
+        (lambda r: r[1].update(path=r[0]["path"]), "occurs twice"),
         (lambda r: r[0].update(sample_rate_hz="fast"), "sample_rate_hz: 'fast', expected a number"),
         (lambda r: r[0].update(modulation="PPM"), "label PPM: not in mapping"),
         (lambda r: [row.update(format="cf32") for row in r], "format cf32 contradicts the file's suffix"),

@@ -182,7 +182,7 @@ HOSTILE = {
     "backslashes": (with_member("results\\..\\x"), "below the archive's root"),
     "drive": (with_member("C:/x"), "below the archive's root"),
     "link": (with_member("results", b"/etc", stat.S_IFLNK | 0o777), "a link or device"),
-    "name twice": (twice, "stands twice"),
+    "name twice": (twice, "occurs twice"),
     "bomb": (with_member("a", b"\0" * (2**28 + 1)), "bytes, expected at most"),
     "understated size": (understated, "expected a complete zip"),
     "not a zip": (lambda path: path.write_bytes(b"PK" * 100), "expected a complete zip"),

@@ -1,4 +1,4 @@
-"""A look at one backbone before it is run: on a few scenes a task, everything that the benchmark asks of it."""
+"""A look at one backbone before it is run: on a few scenes per task, everything that the benchmark asks of it."""
 
 from collections.abc import Callable
 
@@ -8,10 +8,10 @@ from emma.audit.checkup.checks import CHECKS
 __all__ = ["CHECKS", "Check", "Finding", "Sample", "Subject", "examine", "spread_sample"]
 
 
-def examine(subject: Subject, tell: Callable[[Finding], None] = lambda finding: None) -> list[Finding]:
-    """Run every check in order and tell each finding as it comes."""
+def examine(subject: Subject, report: Callable[[Finding], None] = lambda finding: None) -> list[Finding]:
+    """Run every check in order and report each finding as it comes."""
     findings = []
     for kind in CHECKS:
         findings.append(kind().run(subject))
-        tell(findings[-1])
+        report(findings[-1])
     return findings

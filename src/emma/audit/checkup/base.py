@@ -6,14 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from common.errors import InputError
 from emma.audit.checkup.watch import watched
-from emma.backbones.base import Backbone
+from emma.backbones.base import IQ, Backbone, Embeddings
 from emma.backbones.embed import embed_batch
 from emma.backbones.load import ModelConfig
 from emma.data.provenance import Provenance
@@ -29,11 +30,11 @@ SCENES = 16
 class Sample:
     """Scenes of one task: complex64 ``[n, A, T]``, their sample rates and carriers by column, their origin."""
 
-    iq: np.ndarray
+    iq: IQ
     index: pa.Table
     source: str
 
-    def with_iq(self, iq: np.ndarray, rows: Sequence[int] | None = None) -> Sample:
+    def with_iq(self, iq: IQ, rows: Sequence[int] | NDArray[np.integer[Any]] | None = None) -> Sample:
         """Other samples under the same metadata, or under that of ``rows``."""
         return Sample(iq, self.index if rows is None else self.index.take(pa.array(rows)), self.source)
 
@@ -42,20 +43,20 @@ def spread_sample(path: str | Path, count: int = SCENES) -> Sample:
     """``count`` scenes of a scene file at even distances, the first and the last among them; InputError if broken."""
     with open_parquet(path) as file:
         total = file.metadata.num_rows
-    wanted = sorted({round(place) for place in np.linspace(0, max(total - 1, 0), min(count, total))})
+    picked = sorted({round(place) for place in np.linspace(0, max(total - 1, 0), min(count, total))})
     iq, index, start = [], [], 0
     for table, samples in iterate_scenes(path, verify=False):
-        rows = [row - start for row in wanted if start <= row < start + len(table)]
+        rows = [row - start for row in picked if start <= row < start + len(table)]
         iq.append(samples[rows])
         index.append(table.select(["sample_rate_hz", "center_frequency_hz"]).take(pa.array(rows, pa.int64())))
         start += len(table)
-    if not wanted:
+    if not picked:
         raise InputError(f"{path}: expected at least one scene")
-    return Sample(np.concatenate(iq), pa.concat_tables(index).combine_chunks(), f"{len(wanted)} scenes of {path}")
+    return Sample(np.concatenate(iq), pa.concat_tables(index).combine_chunks(), f"{len(picked)} scenes of {path}")
 
 
 class Blocked(InputError):  # noqa: N818 (no error of the model: an earlier check has said why)
-    """Nothing to look at, for a reason that an earlier check has told."""
+    """Nothing to look at, for a reason that an earlier check has given."""
 
 
 @dataclass(frozen=True)
@@ -97,10 +98,12 @@ class Subject:
         self.weights, self.private = weights, private
         self.provenance: Provenance | None = None
         self.reached: list[str] = []
-        self._build, self._backbone, self._answers = build, None, {}
+        self._build = build
+        self._backbone: Backbone | None = None
+        self._answers: dict[TaskID, Embeddings | InputError] = {}
 
     def load(self) -> Backbone:
-        """A backbone anew, while what it reaches for is watched."""
+        """A backbone anew, while what it opens is watched."""
         with watched(self.reached, self.private):
             backbone, self.provenance = self._build()
         return backbone
@@ -116,14 +119,14 @@ class Subject:
     def backbone(self, backbone: Backbone) -> None:
         self._backbone = backbone
 
-    def embed(self, sample: Sample, batch: int | None = None, backbone: Backbone | None = None) -> np.ndarray:
-        """Embed scenes as the workflow does, at most ``batch`` of them a call; raises what ``embed_batch`` raises."""
+    def embed(self, sample: Sample, batch: int | None = None, backbone: Backbone | None = None) -> Embeddings:
+        """Embed scenes as the workflow does, at most ``batch`` of them per call; raises what ``embed_batch`` raises."""
         size = min(batch or SCENES, self.config.batch_size)
         contract = self.config.model_copy(update={"batch_size": size})
         with watched(self.reached, self.private):
             return embed_batch(backbone or self.backbone, sample.iq.copy(), sample.index, contract)
 
-    def answer(self, task: TaskID) -> np.ndarray | InputError:
+    def answer(self, task: TaskID) -> Embeddings | InputError:
         """The embeddings of a task's scenes, or what is wrong with them; made once."""
         if task not in self._answers:
             _ = self.backbone
@@ -133,18 +136,18 @@ class Subject:
                 self._answers[task] = error
         return self._answers[task]
 
-    def rows(self, task: TaskID) -> np.ndarray:
+    def rows(self, task: TaskID) -> Embeddings:
         """The embeddings of a task's scenes; Blocked where there are none."""
-        if isinstance(found := self.answer(task), InputError):
+        if isinstance(answer := self.answer(task), InputError):
             raise Blocked(f"{task} has no embeddings")
-        return found
+        return answer
 
 
 class Check(ABC):
     """One thing that is asked of a backbone; ``run`` says it in one line."""
 
     name: ClassVar[str]
-    #: Whether it only tells, and asks nothing.
+    #: Whether it only informs, and can find no fault.
     informs: ClassVar[bool] = False
 
     @abstractmethod
@@ -172,7 +175,7 @@ class TaskCheck(Check):
 
     def look(self, subject: Subject) -> str:
         """What was found on all of them; faults alone where there are some."""
-        found: dict[str, list[str]] = {"ok": [], "fault": [], "skip": []}
+        texts: dict[str, list[str]] = {"ok": [], "fault": [], "skip": []}
         for task in subject.samples:
             try:
                 state, text = "ok", self.look_at(subject, task)
@@ -180,12 +183,12 @@ class TaskCheck(Check):
                 state, text = "skip", str(error)
             except InputError as error:
                 state, text = "fault", str(error)
-            found[state].append(text if text.startswith(task) else f"{task} {text}")
-        if found["fault"]:
-            raise InputError("; ".join(found["fault"]))
-        if not found["ok"]:
-            raise Blocked("; ".join(found["skip"]))
-        return "; ".join(_joined(found["ok"], len(subject.samples)) + found["skip"])
+            texts[state].append(text if text.startswith(task) else f"{task} {text}")
+        if texts["fault"]:
+            raise InputError("; ".join(texts["fault"]))
+        if not texts["ok"]:
+            raise Blocked("; ".join(texts["skip"]))
+        return "; ".join(_joined(texts["ok"], len(subject.samples)) + texts["skip"])
 
 
 def _joined(texts: Sequence[str], total: int) -> list[str]:

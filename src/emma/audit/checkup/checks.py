@@ -1,4 +1,4 @@
-"""The checks of a backbone, one a class, in the order in which a fault of one explains those of the next."""
+"""The checks of a backbone, one per class, in the order in which a fault of one explains those of the next."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from common.errors import InputError
 from emma.audit.checkup.base import Blocked, Check, Subject, TaskCheck
+from emma.backbones.base import Embeddings
 from emma.backbones.embed import NotFiniteError
 from emma.readouts import make_readout
 from emma.results.runs import met_in_pretraining
@@ -65,12 +66,12 @@ class Shape(TaskCheck):
 
     def look_at(self, subject: Subject, task: TaskID) -> str:
         """Embed the scenes once."""
-        found = subject.answer(task)
-        if isinstance(found, NotFiniteError):
+        answer = subject.answer(task)
+        if isinstance(answer, NotFiniteError):
             raise Blocked(f"{task} has values that are not finite")
-        if isinstance(found, InputError):
-            raise found
-        return f"float32 {list(found.shape)}"
+        if isinstance(answer, InputError):
+            raise answer
+        return f"float32 {list(answer.shape)}"
 
 
 class Capacity(TaskCheck):
@@ -146,7 +147,7 @@ class Alone(TaskCheck):
         for name, change in variants.items():
             own = rows[::2] if len(change) < len(rows) else rows
             moved[name] = _largest_share(change, own)
-        name = max(moved, key=moved.get)
+        name = max(moved, key=lambda variant: moved[variant])
         if not moved[name] <= ALONE:
             raise InputError(f"{name}, a row moves by {moved[name]:.1e} of its largest value, expected {ALONE:.0e}")
         return f"within {10.0 ** np.ceil(np.log10(moved[name])):.0e}" if moved[name] else "exactly"
@@ -172,7 +173,7 @@ class Dependent(TaskCheck):
 
 
 class PowerSensitive(TaskCheck):
-    """How far the embedding follows the scenes' random gain, which tells nothing."""
+    """How far the embedding follows the scenes' random gain, which carries no information."""
 
     name, informs = "gain", True
 
@@ -187,7 +188,7 @@ class PowerSensitive(TaskCheck):
 
 
 class Speed(TaskCheck):
-    """Scenes a second on this machine."""
+    """Scenes per second on this machine."""
 
     name, informs = "speed", True
 
@@ -243,10 +244,10 @@ class LabelFree(Check):
     name = "label-free"
 
     def look(self, subject: Subject) -> str:
-        """What was reached for in every call until now."""
+        """What was opened in every call until now."""
         _ = subject.backbone
         if subject.reached:
-            raise InputError(f"reached for {'; '.join(dict.fromkeys(subject.reached))}")
+            raise InputError(f"opened {'; '.join(dict.fromkeys(subject.reached))}")
         return "given samples, rate and carrier alone; opened no table, result, network or process"
 
 
@@ -267,7 +268,7 @@ CHECKS: tuple[type[Check], ...] = (
 )
 
 
-def _largest_share(change: np.ndarray, rows: np.ndarray) -> float:
+def _largest_share(change: Embeddings, rows: Embeddings) -> float:
     """The largest change of a row ``[n, D]``, relative to the row's largest value."""
     if not rows.size:
         return 0.0
@@ -275,11 +276,11 @@ def _largest_share(change: np.ndarray, rows: np.ndarray) -> float:
     return float((np.abs(change).max(axis=1) / np.maximum(largest, 1e-30)).max())
 
 
-def _moved(found: np.ndarray, rows: np.ndarray) -> float:
+def _moved(actual: Embeddings, rows: Embeddings) -> float:
     """The largest difference, relative to the largest value."""
     if not rows.size:
         return 0.0
-    return float(np.abs(found.astype(np.float64) - rows).max() / max(np.abs(rows).max(), 1e-30))
+    return float(np.abs(actual.astype(np.float64) - rows).max() / max(np.abs(rows).max(), 1e-30))
 
 
 def _parameters(path: Path) -> int:

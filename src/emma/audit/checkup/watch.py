@@ -1,8 +1,9 @@
-"""What a model reaches for beyond the samples that it is given, overheard by Python's audit hook."""
+"""What a model opens beyond the samples that it is given, as Python's audit hook reports it."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +12,8 @@ _LISTENERS: list[tuple[list[str], Path | None]] = []
 _PROCESSES = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork")
 
 
-def _overhear(event: str, arguments: tuple) -> None:
-    """Python's audit hook: what runs within ``watched`` and reaches beyond its samples is written down."""
+def _record(event: str, arguments: tuple[object, ...]) -> None:
+    """Python's audit hook: note what code within ``watched`` opens beyond its samples."""
     if not _LISTENERS:
         return
     reached, private = _LISTENERS[-1]
@@ -27,12 +28,16 @@ def _overhear(event: str, arguments: tuple) -> None:
         reached.append(f"a process ({event})")
 
 
+@functools.cache
+def _install() -> None:
+    """Once a process: Python removes no audit hook."""
+    sys.addaudithook(_record)
+
+
 @contextlib.contextmanager
 def watched(reached: list[str], private: Path | None) -> Iterator[None]:
     """While this lasts, note in ``reached`` every table or result below ``private``, connection and process opened."""
-    if not hasattr(_overhear, "installed"):
-        sys.addaudithook(_overhear)
-        _overhear.installed = True
+    _install()
     _LISTENERS.append((reached, private))
     try:
         yield

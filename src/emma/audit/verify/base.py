@@ -46,7 +46,7 @@ class Outcome:
         return not self.faults
 
     def __str__(self) -> str:
-        """One line, and one more a fault."""
+        """One line, and one more per fault."""
         state = "FAULT" if self.faults else "part" if self.blocked else "ok"
         line = f"{state:6}{self.name}: {self.checked} checked" + (f"; {self.note}" if self.note else "")
         line += f"; {self.blocked} not checked for faults named above" if self.blocked else ""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
+
+from emma.backbones.base import IQ, Complex, Embeddings, Floats
 
 
-def positions(kind: str, elements: int, spacing_wavelengths: float) -> np.ndarray:
+def positions(kind: str, elements: int, spacing_wavelengths: float) -> Floats:
     """Element positions ``[elements, 2]`` in wavelengths, neighbours ``spacing_wavelengths`` apart.
 
     ``circular``: element m at azimuth 360 m / elements; ``linear``: along +x, centred. ValueError for another kind.
@@ -16,20 +19,22 @@ def positions(kind: str, elements: int, spacing_wavelengths: float) -> np.ndarra
     if kind == "circular":
         angle = 2 * np.pi * np.arange(elements) / elements
         radius = spacing_wavelengths / (2 * np.sin(np.pi / elements))
-        return radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        places: Floats = radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        return places
     if kind == "linear":
         along = (np.arange(elements) - (elements - 1) / 2) * spacing_wavelengths
         return np.stack([along, np.zeros(elements)], axis=1)
     raise ValueError(f"kind: {kind}, expected circular or linear")
 
 
-def steering(places: np.ndarray, azimuth_deg: np.ndarray) -> np.ndarray:
+def steering(places: Floats, azimuth_deg: Floats) -> Complex:
     """Response ``[..., elements]`` to a horizontal plane wave from ``azimuth_deg``: elements nearer to it lead."""
     angle = np.radians(np.asarray(azimuth_deg))[..., None]
-    return np.exp(2j * np.pi * (np.cos(angle) * places[:, 0] + np.sin(angle) * places[:, 1]))
+    response: Complex = np.exp(2j * np.pi * (np.cos(angle) * places[:, 0] + np.sin(angle) * places[:, 1]))
+    return response
 
 
-def music_azimuth(iq: np.ndarray, places: np.ndarray, sources: int = 1) -> np.ndarray:
+def music_azimuth(iq: Complex, places: Floats, sources: int = 1) -> Floats:
     """Azimuth ``[B]`` in degrees, [0, 360), of the highest peak of the MUSIC spectrum.
 
     A grid of one degree, then the vertex of the parabola through finer and finer neighbours.
@@ -62,10 +67,10 @@ class Music:
     name = "music"
     embedding_dim = 2
 
-    def __init__(self, places: np.ndarray) -> None:
+    def __init__(self, places: Floats) -> None:
         self._places = places
 
-    def embed(self, iq: np.ndarray, sample_rate_hz: float, center_frequency_hz: float) -> np.ndarray:
+    def embed(self, iq: IQ, sample_rate_hz: float, center_frequency_hz: float) -> Embeddings:
         """Float32 ``[B, 2]`` of complex64 ``[B, A, T]``; ValueError unless A is the array's number of elements."""
         del sample_rate_hz, center_frequency_hz
         if iq.shape[1] != len(self._places):
@@ -75,7 +80,7 @@ class Music:
 
 
 def music(
-    weights: Mapping[str, np.ndarray] | None = None,
+    weights: Mapping[str, NDArray[Any]] | None = None,
     kind: Literal["circular", "linear"] = "circular",
     elements: int = 8,
     spacing_wavelengths: float = 0.5,

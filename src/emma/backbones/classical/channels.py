@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+from emma.backbones.base import IQ, Complex, Embeddings, Floats
 
 _LAGS = (1, 2, 4, 8, 16)
 #: Samples that the FFT window starts before the end of the cyclic prefix.
@@ -12,7 +16,7 @@ _BACK_OFF = 3
 _TINY = 1e-9
 
 
-def rician_k(gamma: np.ndarray) -> np.ndarray:
+def rician_k(gamma: Floats) -> Floats:
     """K of a Rician channel from ``gamma = Var|h|^2 / (E|h|^2)^2``; 0 where gamma is 1 or more.
 
     Reference: Greenstein, Michelson and Erceg, IEEE Communications Letters 3(6), 1999.
@@ -21,7 +25,7 @@ def rician_k(gamma: np.ndarray) -> np.ndarray:
     return root / (1.0 - root)
 
 
-def symbol_starts(iq: np.ndarray, size: int, prefix: int) -> np.ndarray:
+def symbol_starts(iq: Complex, size: int, prefix: int) -> NDArray[np.intp]:
     """Start ``[B]`` of a symbol's prefix in [0, size + prefix), by the correlation of prefixes with symbol ends."""
     period = size + prefix
     products = np.sum(iq[:, :, size:] * iq[:, :, :-size].conj(), axis=1)
@@ -31,7 +35,8 @@ def symbol_starts(iq: np.ndarray, size: int, prefix: int) -> np.ndarray:
     whole = -(-windows.shape[1] // period) * period
     folded = np.pad(windows, ((0, 0), (0, whole - windows.shape[1]))).reshape(len(iq), -1, period).sum(axis=1)
     counted = np.bincount(np.arange(length - prefix + 1) % period, minlength=period)
-    return np.argmax(np.abs(folded) / np.maximum(counted, 1), axis=1)
+    starts: NDArray[np.intp] = np.argmax(np.abs(folded) / np.maximum(counted, 1), axis=1)
+    return starts
 
 
 class KFactorDelay:
@@ -53,7 +58,7 @@ class KFactorDelay:
         self._empty = np.setdiff1d(np.arange(subcarriers), [*self._active, 0])
         self.embedding_dim = 6 + len(_LAGS) + 3
 
-    def embed(self, iq: np.ndarray, sample_rate_hz: float, center_frequency_hz: float) -> np.ndarray:
+    def embed(self, iq: IQ, sample_rate_hz: float, center_frequency_hz: float) -> Embeddings:
         """Float32 ``[B, D]`` of complex64 ``[B, A, T]``; ValueError where T holds no whole symbol."""
         del center_frequency_hz
         carriers, noise = self._carriers(iq.astype(np.complex128))
@@ -82,7 +87,7 @@ class KFactorDelay:
         features += [10 * np.log10(mean / (noise + _TINY))[:, None]]
         return np.concatenate(features, axis=1).astype(np.float32)
 
-    def _carriers(self, iq: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _carriers(self, iq: Complex) -> tuple[Complex, Floats]:
         """Active carriers ``[B, symbols, A, carriers]`` and noise power ``[B]`` of a carrier."""
         period = self._size + self._prefix
         symbols = (iq.shape[2] - period + 1) // period
@@ -97,7 +102,7 @@ class KFactorDelay:
         noise = np.mean(np.abs(spectrum[..., self._empty]) ** 2, axis=(1, 2, 3))
         return spectrum[..., self._active], noise
 
-    def _power_covariance(self, power: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    def _power_covariance(self, power: Floats, mean: Floats) -> Floats:
         """Covariance ``[B, lags]`` of the carriers' power about each antenna's mean, over the squared mean.
 
         Lags are in carriers; pairs that straddle the empty one at zero frequency count by their true distance.
@@ -115,7 +120,7 @@ class KFactorDelay:
 
 
 def k_factor_delay(
-    weights: Mapping[str, np.ndarray] | None = None,
+    weights: Mapping[str, NDArray[Any]] | None = None,
     subcarriers: int = 64,
     active_subcarriers: int = 52,
     cyclic_prefix: int = 16,

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+from emma.backbones.base import IQ, Complex, Embeddings, Floats
 
 _TINY = 1e-9
 _SMOOTH = 17
@@ -12,7 +16,7 @@ _SMOOTH = 17
 _EDGE = 2.0
 
 
-def noise_floor(iq: np.ndarray) -> np.ndarray:
+def noise_floor(iq: Complex) -> Floats:
     """Noise power ``[B]`` of white noise in the whole band, from the lower quartile of the spectrum of ``[B, T]``.
 
     The power of a noise bin is exponential, with its lower quartile at -ln 0.75 of its mean. Where a signal fills a
@@ -20,10 +24,11 @@ def noise_floor(iq: np.ndarray) -> np.ndarray:
     """
     window = np.hanning(iq.shape[1] + 2)[1:-1]
     power = np.abs(np.fft.fft(iq * window, axis=1)) ** 2 / np.sum(window**2)
-    return np.quantile(power, 0.25, axis=1) / -np.log(0.75)
+    noise: Floats = np.quantile(power, 0.25, axis=1) / -np.log(0.75)
+    return noise
 
 
-def cumulants(x: np.ndarray, noise: np.ndarray) -> dict[str, np.ndarray]:
+def cumulants(x: Complex, noise: Floats) -> dict[str, Floats]:
     """Moments and cumulants ``[B]`` of signals ``[B, T]`` that hold noise of power ``noise``, over the signal's power.
 
     Gaussian noise adds to C21 alone. ``C20`` and ``M40`` are the strongest lines of the second and the fourth power, so
@@ -58,7 +63,7 @@ class Cumulants:
     name = "cumulants"
     embedding_dim = 16
 
-    def embed(self, iq: np.ndarray, sample_rate_hz: float, center_frequency_hz: float) -> np.ndarray:
+    def embed(self, iq: IQ, sample_rate_hz: float, center_frequency_hz: float) -> Embeddings:
         """Float32 ``[B, 16]`` of complex64 ``[B, A, T]``; the first antenna is used."""
         del sample_rate_hz, center_frequency_hz
         x = iq[:, 0].astype(np.complex128)
@@ -84,7 +89,7 @@ class Cumulants:
         return np.stack(features, axis=1).astype(np.float32)
 
 
-def _filtered(x: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _filtered(x: Complex, noise: Floats) -> tuple[Complex, Floats]:
     """Signals ``[B, T]`` within the contiguous band about their centre that stands out of the noise, and its share."""
     spectrum = np.fft.fftshift(np.fft.fft(x, axis=1), axes=1)
     power = np.abs(spectrum) ** 2 / x.shape[1]
@@ -103,7 +108,7 @@ def _filtered(x: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return inside, kept.mean(axis=1)
 
 
-def build(weights: Mapping[str, np.ndarray] | None = None) -> Cumulants:
+def build(weights: Mapping[str, NDArray[Any]] | None = None) -> Cumulants:
     """Build the cumulants, which have no weights."""
     del weights
     return Cumulants()

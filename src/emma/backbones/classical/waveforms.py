@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
+
+from emma.backbones.base import IQ, Complex, Embeddings, Floats
+
+_Signal = TypeVar("_Signal", Complex, Floats)
 
 _TINY = 1e-9
 #: Carrier spacing [Hz] and prefix [s] of LTE-like OFDM (TS 36.211, 6.12), which drone video downlinks share.
@@ -17,18 +23,19 @@ _LINE_S = 64e-6
 _FRACTIONS = (0.0, 0.25, 0.5, 0.75)
 
 
-def _moving(x: np.ndarray, width: int) -> np.ndarray:
+def _moving(x: _Signal, width: int) -> _Signal:
     """Mean over ``width`` neighbours along the last axis; ``[..., T - width + 1]``."""
     sums = np.cumsum(np.pad(x, [*[(0, 0)] * (x.ndim - 1), (1, 0)]), axis=-1)
-    return (sums[..., width:] - sums[..., :-width]) / width
+    mean: _Signal = (sums[..., width:] - sums[..., :-width]) / width
+    return mean
 
 
-def _delayed(x: np.ndarray, samples: float) -> np.ndarray:
+def _delayed(x: Complex, samples: float) -> Complex:
     """The signal ``[B, T]`` as it is ``samples`` later, band-limited and circular."""
     return np.fft.ifft(np.fft.fft(x, axis=1) * np.exp(2j * np.pi * np.fft.fftfreq(x.shape[1]) * samples), axis=1)
 
 
-def prefix_statistic(x: np.ndarray, useful: float, prefix: int) -> np.ndarray:
+def prefix_statistic(x: Complex, useful: float, prefix: int) -> Floats:
     """Greatest correlation coefficient ``[B]`` of a stretch of ``prefix`` samples with that ``useful`` samples later.
 
     Reference: van de Beek, Sandell and Borjesson, IEEE Transactions on Signal Processing 45(7), 1997.
@@ -38,10 +45,11 @@ def prefix_statistic(x: np.ndarray, useful: float, prefix: int) -> np.ndarray:
     energy = 0.5 * (_moving(np.abs(early) ** 2, prefix) + _moving(np.abs(late) ** 2, prefix))
     # A tenth of the scene's power keeps the silence between bursts from correlating.
     energy += 0.1 * np.mean(np.abs(x) ** 2, axis=1, keepdims=True) + _TINY
-    return np.max(np.abs(_moving(late * early.conj(), prefix)) / energy, axis=1)
+    best: Floats = np.max(np.abs(_moving(late * early.conj(), prefix)) / energy, axis=1)
+    return best
 
 
-def zadoff_chu_symbol(root: int, length: int, carriers: int, rate_hz: float, shift: float = 0.0) -> np.ndarray:
+def zadoff_chu_symbol(root: int, length: int, carriers: int, rate_hz: float, shift: float = 0.0) -> Complex:
     """One symbol of OFDM at 15 kHz spacing with a Zadoff-Chu sequence about an empty DC, moved by ``shift`` carriers.
 
     The middle element is left out; wider signals repeat the sequence. Complex ``[rate / 15 kHz]``, unit energy.
@@ -51,11 +59,12 @@ def zadoff_chu_symbol(root: int, length: int, carriers: int, rate_hz: float, shi
     values = np.resize(sequence, carriers)
     index = np.concatenate([np.arange(-(carriers // 2), 0), np.arange(1, carriers - carriers // 2 + 1)]) + shift
     time = np.arange(int(rate_hz / _SPACING_HZ)) / rate_hz
-    symbol = np.exp(2j * np.pi * _SPACING_HZ * time[:, None] * index) @ values
-    return symbol / np.linalg.norm(symbol)
+    symbol: Complex = np.exp(2j * np.pi * _SPACING_HZ * time[:, None] * index) @ values
+    symbol /= np.linalg.norm(symbol)
+    return symbol
 
 
-def matched(x: np.ndarray, templates: np.ndarray) -> np.ndarray:
+def matched(x: Complex, templates: Complex) -> Floats:
     """Greatest normalised output ``[B]`` of filters matched to ``templates`` ``[K, L]`` over all delays."""
     length = templates.shape[1]
     size = x.shape[1] + length
@@ -80,11 +89,11 @@ class WaveformBank:
     name = "waveform_bank"
 
     def __init__(self) -> None:
-        self._templates: dict[float, list[np.ndarray]] = {}
+        self._templates: dict[float, list[Complex]] = {}
         probe = np.random.default_rng(0).standard_normal((1, 1, 4096)).astype(np.complex64)
         self.embedding_dim = self.embed(probe, 20e6, 2.4e9).shape[1]
 
-    def embed(self, iq: np.ndarray, sample_rate_hz: float, center_frequency_hz: float) -> np.ndarray:
+    def embed(self, iq: IQ, sample_rate_hz: float, center_frequency_hz: float) -> Embeddings:
         """Float32 ``[B, D]`` of complex64 ``[B, A, T]``; the first antenna is used.
 
         ValueError where T is shorter than two symbols of 15 kHz spacing, 2,800 samples at 20 MS/s.
@@ -104,7 +113,7 @@ class WaveformBank:
         ]
         return np.concatenate(parts, axis=1).astype(np.float32)
 
-    def _wide(self, x: np.ndarray, rate: float) -> np.ndarray:
+    def _wide(self, x: Complex, rate: float) -> Floats:
         """OFDM of 15 kHz spacing: its prefix, and the video downlink's synchronisation symbol at its two widths.
 
         A whole-carrier offset of a sequence of root -1 is a small delay: the search needs fractions of a carrier alone.
@@ -114,12 +123,12 @@ class WaveformBank:
                 np.stack([zadoff_chu_symbol(_ROOT, _LENGTH, carriers, rate, shift) for shift in _FRACTIONS])
                 for carriers in _CARRIERS
             ]
-        found = [prefix_statistic(x, rate / _SPACING_HZ, round(_PREFIX_S * rate))]
-        found += [matched(x, templates) for templates in self._templates[rate]]
-        return np.log(np.stack(found, axis=1) + 1e-3)
+        statistics = [prefix_statistic(x, rate / _SPACING_HZ, round(_PREFIX_S * rate))]
+        statistics += [matched(x, templates) for templates in self._templates[rate]]
+        return np.log(np.stack(statistics, axis=1) + 1e-3)
 
 
-def _wifi(x: np.ndarray) -> np.ndarray:
+def _wifi(x: Complex) -> Floats:
     """Wi-Fi at 20 MS/s: prefix of 16 before 64 samples folded by symbols of 80, and short training at lag 16."""
     products = x[:, 64:] * x[:, :-64].conj()
     windows = _moving(products, 16)
@@ -133,7 +142,7 @@ def _wifi(x: np.ndarray) -> np.ndarray:
     return np.stack([np.log(folded.max(axis=1) + 1e-3), np.log(contrast + _TINY), np.log(training + 1e-3)], axis=1)
 
 
-def _hops(x: np.ndarray, rate: float) -> np.ndarray:
+def _hops(x: Complex, rate: float) -> Floats:
     """Narrow bursts: concentration of short blocks after each dechirp, and how long their frequency stays."""
     block = 256
     blocks = x[:, : x.shape[1] // block * block].reshape(len(x), -1, block)
@@ -168,7 +177,7 @@ def _hops(x: np.ndarray, rate: float) -> np.ndarray:
     return np.concatenate(features, axis=1)
 
 
-def _video(x: np.ndarray, rate: float) -> np.ndarray:
+def _video(x: Complex, rate: float) -> Floats:
     """FM video: frequency that comes back after a line of 64 us, and the dip of the line's synchronisation pulse."""
     line, pulse = round(_LINE_S * rate), round(4.7e-6 * rate)
     steps = x[:, 1:] * x[:, :-1].conj()
@@ -186,7 +195,7 @@ def _video(x: np.ndarray, rate: float) -> np.ndarray:
     return np.stack([again, again - beside, dip, depth, np.log(spread), np.log(coherence + 1e-3)], axis=1)
 
 
-def _clock(x: np.ndarray, rate: float) -> np.ndarray:
+def _clock(x: Complex, rate: float) -> Floats:
     """802.15.4: the square of an MSK-like signal has two lines 2 MHz apart; strength of the weaker of a pair."""
     spectrum = np.abs(np.fft.fft(x**2, axis=1)) / x.shape[1]
     apart = round(2e6 / rate * x.shape[1])
@@ -194,7 +203,7 @@ def _clock(x: np.ndarray, rate: float) -> np.ndarray:
     return np.log(np.stack([pair, spectrum.max(axis=1)], axis=1) + 1e-3)
 
 
-def _occupancy(x: np.ndarray) -> np.ndarray:
+def _occupancy(x: Complex) -> Floats:
     """Envelope moments, and how power fills time and frequency: 180 kHz blocks tell a partly loaded LTE carrier."""
     power = np.abs(x) ** 2
     kurtosis = (np.mean(power**2, axis=1) + _TINY) / (np.mean(power, axis=1) ** 2 + _TINY)
@@ -207,7 +216,7 @@ def _occupancy(x: np.ndarray) -> np.ndarray:
     return np.concatenate(parts, axis=1)
 
 
-def waveform_bank(weights: Mapping[str, np.ndarray] | None = None) -> WaveformBank:
+def waveform_bank(weights: Mapping[str, NDArray[Any]] | None = None) -> WaveformBank:
     """Build the bank, which has no weights."""
     del weights
     return WaveformBank()
