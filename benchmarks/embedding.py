@@ -1,6 +1,6 @@
 """The speed of ``ssl_conv``'s network against torch's own matrix product, one thread, in multiplications and additions.
 
-Counted: the convolutions alone, 2 operations a multiplication, ``2 * positions * outputs * inputs * 9`` each layer and
+Counted: the convolutions alone, 2 operations per multiplication: ``2 * positions * outputs * inputs * 9`` per layer and
 scene; normalising, GELU and pooling take time and count for nothing. The peak is that of a float32 product of 1,024 x
 1,024 matrices. Weights do not change the speed: the network is ``random_conv``, which is ``ssl_conv`` untrained.
 """

@@ -13,7 +13,7 @@ from emma.data.release import load_manifest
 from emma.readouts import load_readout
 from emma.readouts.cross_entropy import CrossEntropy
 
-#: Task, protocol, held-out value: one a kind of readout.
+#: Task, protocol, held-out value: one per kind of readout.
 FOLDS = (
     ("E-LOC-AOA", "leave-one-environment-out", "E_URBAN"),
     ("E-LOC-LOS", "leave-one-environment-out", "E_URBAN"),

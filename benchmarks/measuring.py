@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
-#: One thread a library, in this process (if nothing is loaded yet) and in those that it starts.
+#: One thread per library, in this process (if nothing is loaded yet) and in those that it starts.
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 os.environ.update(THREADS)
 

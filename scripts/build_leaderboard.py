@@ -19,7 +19,7 @@ def main() -> None:
     without_pandas()
     parser = OneLineParser(description=__doc__)
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
-    parser.add_argument("--runs", type=Path, nargs="+", required=True, help="run records, one a model")
+    parser.add_argument("--runs", type=Path, nargs="+", required=True, help="run records, one per model")
     files = "files MODEL/TASK/score_replicates.parquet"
     parser.add_argument("--replicates", type=Path, nargs="+", required=True, help=files)
     parser.add_argument("--sim-to-real", type=Path, help="reports/sim_to_real.json, where captures are configured")

@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
     parser.add_argument("--captures", type=Path, nargs="+", required=True, help="files config/captures/SET.yaml")
     parser.add_argument(
-        "--records", type=Path, nargs="+", required=True, help="conversion records, one a set, in order"
+        "--records", type=Path, nargs="+", required=True, help="conversion records, one per set, in order"
     )
     parser.add_argument("--metrics", type=Path, nargs="+", required=True, help="files captures/SET/MODEL/metrics.json")
     parser.add_argument("--runs", type=Path, nargs="+", required=True, help="run records, for the release's own scores")

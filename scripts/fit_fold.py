@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--eval-split", type=Split, required=True, help="DEV or HOLDOUT")
     parser.add_argument("--embeddings", type=Path, required=True, help="the model's embeddings of the task")
     parser.add_argument("--readout", type=Path, required=True, help="the fitted readout, safetensors")
-    parser.add_argument("--predictions", type=Path, required=True, help="its predictions, one row a scored scene")
+    parser.add_argument("--predictions", type=Path, required=True, help="its predictions, one row per scored scene")
     arguments = parser.parse_args()
     manifest = load_manifest(arguments.manifest)
     spec, task = manifest.spec(arguments.task), TaskID(arguments.task)

@@ -16,7 +16,7 @@ def main() -> None:
     parser = OneLineParser(description=__doc__)
     parser.add_argument("--release-config", type=Path, required=True, help="config/releases/NAME.yaml")
     parser.add_argument("--split", choices=SPLITS, required=True, help="which split")
-    parser.add_argument("--out", type=Path, required=True, help="Parquet table of rays, one row a link")
+    parser.add_argument("--out", type=Path, required=True, help="Parquet table of rays, one row per link")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     config = load_release_config(arguments.release_config)

@@ -1,4 +1,4 @@
-"""Validate a submitted bundle of predictions and score it: one line a fault and status 2, or a run record."""
+"""Validate a submitted bundle of predictions and score it: one line per fault and status 2, or a run record."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""Score the folds of one model and task: one metrics file a fold, and the bootstrap replicates of all."""
+"""Score the folds of one model and task: one metrics file per fold, and the bootstrap replicates of all."""
 
 from pathlib import Path
 

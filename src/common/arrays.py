@@ -17,7 +17,7 @@ def as_numpy(values: Any) -> NDArray[Any]:
     Raises:
         TypeError, ValueError, RuntimeError: numpy cannot make an array of it.
     """
-    # Whoever holds a tensor has imported torch; nobody else shall pay for it.
+    # Whoever holds a tensor has imported torch; no other caller shall pay for it.
     tensor_type = getattr(sys.modules.get("torch"), "Tensor", None)
     if tensor_type is not None:
         if isinstance(values, tensor_type):

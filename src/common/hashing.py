@@ -111,7 +111,7 @@ def table_hash(table: pa.Table, key: str = "scene_id") -> str:
 
     File metadata, chunking, dictionary encoding, names of list items and row order do not count, nor does the sign of
     zero or the payload of NaN; nulls are told from zeros and from NaN. Columns are numbers, booleans, strings or lists
-    of these. ValueError on any other type, or if a key is null or stands twice.
+    of these. ValueError on any other type, or if a key is null or occurs twice.
     """
     import pyarrow as pa
 
@@ -142,7 +142,7 @@ def table_hash(table: pa.Table, key: str = "scene_id") -> str:
 
 
 def _key_order(column: pa.ChunkedArray, key: str) -> np.ndarray:
-    """Row numbers in the order of the keys; ValueError if one is null or stands twice."""
+    """Row numbers in the order of the keys; ValueError if one is null or occurs twice."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

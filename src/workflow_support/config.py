@@ -64,7 +64,7 @@ class ProjectConfig(Strict):
         if not isinstance(value, str) and not names:
             raise ValueError("expected surrogate, none, or at least one set")
         if len(set(names)) != len(names):
-            raise ValueError("a set stands twice, expected each once")
+            raise ValueError("a set occurs twice, expected each once")
         return value
 
     @field_validator("submissions")
@@ -88,7 +88,7 @@ def check_config(value: dict[str, Any], root: Path, source: str = "config/config
     """
     config = parse(ProjectConfig, value, source)
     if len(set(config.models)) != len(config.models):
-        raise InputError(f"{source}: models: a model stands twice, expected each once")
+        raise InputError(f"{source}: models: a model occurs twice, expected each once")
     for key, folder, names in (("release", "releases", [config.release]), ("models", "models", config.models)):
         for name in names:
             if not (root / "config" / folder / f"{name}.yaml").is_file():

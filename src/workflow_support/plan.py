@@ -26,9 +26,9 @@ from workflow_support.identity import code_digest, outside_digest
 
 
 def job_environment(root: str | Path) -> dict[str, str]:
-    """What every job's environment holds: this project's folder and source, this interpreter, one thread a library.
+    """What every job's environment holds: this project's folder and source, this interpreter, one thread per library.
 
-    One thread a job gives the same bytes on any number of cores. The folder is relative to the working directory. The
+    One thread per job gives the same bytes on any number of cores. The folder is relative to the working directory. The
     C library keeps what arrays gave back, where it would ask the system for it again, page by page, at every batch.
 
     Raises:

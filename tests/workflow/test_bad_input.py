@@ -177,7 +177,7 @@ def test_pickled_weights_are_refused_under_any_name(project):
 
 
 def test_broken_tables_are_refused(project):
-    """A truncated Parquet file, NaN in the samples, and a scene that stands twice."""
+    """A truncated Parquet file, NaN in the samples, and a scene that occurs twice."""
     scenes = project.results / "scenes" / "E-LOC-AOA" / "DEV.parquet"
     model = project.folder / "config" / "models" / "dsp.yaml"
     out = project.folder / "out" / "e.parquet"
@@ -254,7 +254,7 @@ def test_broken_inputs_of_a_fit_are_refused(project):
     table = pq.read_table(options["embeddings"])
     doubled = project.folder / "doubled.parquet"
     pq.write_table(pa.concat_tables([table, table.slice(0, 1)]), doubled)
-    assert "stands twice" in refused_fit(project, embeddings=doubled)
+    assert "occurs twice" in refused_fit(project, embeddings=doubled)
     changed = project.folder / "manifest.json"
     changed.write_text(options["manifest"].read_text().replace('"seed": 7', '"seed": 8', 1))
     assert "data_release_hash" in refused_fit(project, manifest=changed)

@@ -20,7 +20,7 @@ _MOST_RATIO = 1000
 
 
 class Contract(Strict):
-    """How scenes reach a model and how its answer is read; the default hands over the scene at unit mean power.
+    """How scenes reach a model and how its output is read; by default it gets the scene at unit mean power.
 
     Rules apply in this order, and each is the identity where it is not declared.
 

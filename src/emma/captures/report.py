@@ -69,7 +69,7 @@ def sim_to_real_report(
                 actual = getattr(record, key)
                 raise InputError(f"{where}: {key}: {actual}, expected {value}: records of mixed provenance")
         if record.set in models[record.model]:
-            raise InputError(f"{where}: stands twice, expected one record per model and set")
+            raise InputError(f"{where}: occurs twice, expected one record per model and set")
         scores = {name: getattr(record, name) for name in CaptureScores.model_fields}
         beside = release_scores[record.model].get(declared.task)
         models[record.model][record.set] = ModelSet(**scores, task=declared.task, release_score=beside)

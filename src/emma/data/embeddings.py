@@ -20,7 +20,7 @@ from emma.data.tables import (
     unique_ids,
 )
 
-#: One row a scene; the list is the embedding, of the width in the schema metadata.
+#: One row per scene; the list is the embedding, of the width in the schema metadata.
 EMBEDDING_SCHEMA = pa.schema(
     [
         pa.field("scene_id", pa.string(), nullable=False),

@@ -28,7 +28,7 @@ def guard_fold(protocol: OODProtocol, fold: Fold, train_index: pa.Table, eval_in
     Raises:
         SplitNotAvailable: the fold is another protocol's, or a side draws from a split that is not its own; a scene
             is not assigned to its side's split, is on the wrong side of the held-out value, or is on both sides by id,
-            by samples or by propagation link; a scene of the protocol's is missing or stands twice; a label, session
+            by samples or by propagation link; a scene of the protocol's is missing or occurs twice; a label, session
             or role is not the one that index and protocol give it.
     """
     where = f"fold {fold.protocol} {fold.held_out_value}"
@@ -74,7 +74,7 @@ def _guard_content(
     expected = protocol.train_mask(assigned[0], value), protocol.eval_mask(assigned[1], value)
     actual = len(set(fold.train["scene_id"].to_pylist())), int(protocol.eval_mask(rows["eval"], value).sum())
     if (fold.train.num_rows, *actual) != (actual[0], expected[0].sum(), expected[1].sum()):
-        raise SplitNotAvailable(f"{where}: scenes are missing or stand twice, expected every scene of the value once")
+        raise SplitNotAvailable(f"{where}: scenes are missing or occur twice, expected every scene of the value once")
     enrol = np.array(roles["eval"], str) == "enrol"
     if set(roles["train"]) - {"fit"} or set(roles["eval"]) - {"enrol", "query"}:
         raise SplitNotAvailable(f"{where}: role: expected fit in train, query or enrol in eval")

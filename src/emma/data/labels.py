@@ -46,7 +46,7 @@ def labels_beside(index_path: str | Path) -> Path:
     """
     path = Path(index_path)
     if not path.name.endswith(_INDEX):
-        raise InputError(f"{path}: expected a name that ends in {_INDEX}, since the labels stand beside it")
+        raise InputError(f"{path}: expected a name that ends in {_INDEX}, since its labels are in a file beside it")
     return path.with_name(path.name.removesuffix(_INDEX) + _LABELS)
 
 
@@ -98,7 +98,7 @@ def read_labels(path: str | Path, label: pa.Field | None) -> pa.Table:
     """Read a labels table.
 
     Raises:
-        InputError: broken file, another schema or version of it, a scene without a label, or one that stands twice.
+        InputError: broken file, another schema or version of it, a scene without a label, or one that occurs twice.
     """
     table = read_stamped(path, labels_schema(label), optional=[] if label is None else [DETAIL])
     unique_ids(path, table["scene_id"])

@@ -133,7 +133,7 @@ class OODProtocol(ABC):
                 raise InputError(f"device {device}: receiver {receivers[clash][0]} both enrols and queries it")
         counts = {device: int((enrolled & (devices == device)).sum()) for device in self.spec.classes}
         if len(set(counts.values())) > 1:
-            raise InputError(f"enrolment: captures a device {counts}, expected the same number for each")
+            raise InputError(f"enrolment: captures per device {counts}, expected the same number for each")
         return np.where(enrolled, "enrol", np.where(queries, "query", ""))
 
     def undefined_reason(self, fold: Fold) -> str | None:

@@ -120,7 +120,7 @@ def write_scenes(
 
     Raises:
         InputError: samples are not complex64 or not finite, a metadata or label column or a value in it is missing, a
-            scene stands twice, or there is none.
+            scene occurs twice, or there is none.
     """
     labels_path = labels_beside(index_path) if labels_path is None else labels_path
     with contextlib.ExitStack() as stack:
@@ -140,7 +140,7 @@ def write_scenes(
                     pq.ParquetWriter(scene_temporary, scene_schema(*shape), compression="none", use_dictionary=False)
                 )
             elif iq.shape[1:] != shape:
-                raise InputError(f"{scene_path}: iq: shape {iq.shape[1:]} after {shape}, expected one shape a file")
+                raise InputError(f"{scene_path}: iq: shape {iq.shape[1:]} after {shape}, expected one shape per file")
             table = _chunk_table(scene_path, iq, chunk.metadata)
             index.append(table)
             labels.append(labels_table(labels_path, table["scene_id"].to_pylist(), chunk.labels, label))
@@ -179,7 +179,7 @@ def read_index(path: str | Path) -> pa.Table:
     """Read a scene index.
 
     Raises:
-        InputError: broken file, another schema or version of it, or a scene id that stands twice.
+        InputError: broken file, another schema or version of it, or a scene id that occurs twice.
     """
     table = read_stamped(path, INDEX_SCHEMA)
     unique_ids(path, table["scene_id"])

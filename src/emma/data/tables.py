@@ -48,7 +48,7 @@ def check_schema(path: str | Path, found: pa.Schema, expected: pa.Schema) -> Non
     """Raise InputError at the first column that is missing, of another type, not expected, or there twice."""
     repeated = [name for name in found.names if found.names.count(name) > 1]
     if repeated:
-        raise InputError(f"{path}: {repeated[0]}: column stands twice")
+        raise InputError(f"{path}: {repeated[0]}: column occurs twice")
     for field in expected:
         if field.name not in found.names:
             raise InputError(f"{path}: {field.name}: column missing, expected {field.type}")
@@ -175,11 +175,11 @@ def metadata_of(table: pa.Table) -> dict[str, str]:
 
 
 def unique_ids(path: str | Path, ids: pa.ChunkedArray) -> None:
-    """Raise InputError that names a scene id which stands twice."""
+    """Raise InputError that names a scene id which occurs twice."""
     counts = pc.value_counts(ids).flatten()
     repeated = counts[0].filter(pc.greater(counts[1], 1))
     if len(repeated):
-        raise InputError(f"{path}: scene_id: {repeated[0]} stands twice, expected unique ids")
+        raise InputError(f"{path}: scene_id: {repeated[0]} occurs twice, expected unique ids")
 
 
 def rows_of(ids: pa.Array | pa.ChunkedArray, wanted: pa.Array | pa.ChunkedArray, path: str | Path) -> np.ndarray:

@@ -23,7 +23,7 @@ from emma.evaluation.records import FoldHashes
 from emma.readouts import make_readout
 from emma.tasks import TaskSpec, target_of
 
-#: One row a scored scene. ``scores``: degrees, the positive class's logit, or one score a class.
+#: One row per scored scene. ``scores``: degrees, the positive class's logit, or one score per class.
 PREDICTION_SCHEMA = pa.schema(
     [
         pa.field("scene_id", pa.string(), nullable=False),
@@ -121,7 +121,7 @@ class PredictedFold:
 
 
 def read_fitted(path: str | Path, data_release_hash: str, seed: int) -> PredictedFold:
-    """Read a fold's predictions; ``readout.safetensors`` stands beside them.
+    """Read a fold's predictions; ``readout.safetensors`` is beside them.
 
     Raises:
         InputError: broken file, repeated scene, predictions made on another release or whose gallery another seed drew.

@@ -25,7 +25,7 @@ from emma.version import HARNESS_VERSION
 Folds = Mapping[str, Mapping[str, tuple[pa.Table, str | None]]]
 
 
-#: Bootstrap replicates of one model and task, one row a fold and metric.
+#: Bootstrap replicates of one model and task, one row per fold and metric.
 REPLICATE_SCHEMA = pa.schema(
     [
         pa.field("protocol", pa.string(), nullable=False),
@@ -231,7 +231,7 @@ def read_replicates(path: Path, source: ReplicateSource) -> dict[tuple[str, str,
         draws ``[R]`` by (protocol, held-out value, metric).
 
     Raises:
-        InputError: a broken file, other schema metadata, a row that stands twice, or rows of different lengths.
+        InputError: a broken file, other schema metadata, a row that occurs twice, or rows of different lengths.
     """
     table = read_table(path, REPLICATE_SCHEMA)
     actual, expected = metadata_of(table), source.metadata
@@ -241,7 +241,7 @@ def read_replicates(path: Path, source: ReplicateSource) -> dict[tuple[str, str,
     columns = (table[name].to_pylist() for name in ("protocol", "held_out_value", "metric"))
     keys = list(zip(*columns, strict=True))
     if len(set(keys)) != len(keys):
-        raise InputError(f"{path}: a fold and metric stand twice, expected one row for each")
+        raise InputError(f"{path}: a fold and metric occur twice, expected one row for each")
     width = len(table["replicates"][0]) if keys else 0
     draws = lists_to_matrix(table["replicates"], width, f"{path}: replicates")
     return dict(zip(keys, draws, strict=True))

@@ -244,7 +244,7 @@ def labels(values: Any, what: str, n_classes: int | None = None) -> Labels:
 def same_length(preds: Any, target: Any) -> None:
     """Raise a ValueError unless both hold the same number of samples."""
     if not isinstance(target, Sequence) and np.ndim(target) == 0:
-        raise ValueError("target: expected one value a sample, not a single one")
+        raise ValueError("target: expected one value per sample, not a single one")
     if len(preds) != len(target):
         raise ValueError(f"preds holds {len(preds)} samples, target {len(target)}")
 

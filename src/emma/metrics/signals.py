@@ -198,7 +198,7 @@ def _signals(preds: Any, target: Any) -> tuple[Floats, Floats]:
     for values, what in ((preds, "preds"), (target, "target")):
         array = numeric(values, what, allow_complex=True)
         if array.ndim == 0:
-            raise ValueError(f"{what}: expected one row a sample, not a single number")
+            raise ValueError(f"{what}: expected one row per sample, not a single number")
         signals.append(np.stack([array.real, array.imag], axis=-1).astype(np.float64))
     if signals[0].shape != signals[1].shape:
         shapes = " and ".join(str(signal.shape[:-1]) for signal in signals)

@@ -22,7 +22,7 @@ def string_samples(preds: Any, target: Any) -> tuple[Sequence[str], Sequence[Seq
     """Check that ``preds`` holds strings and ``target`` one non-empty list of strings for each; return both."""
     for values, what in ((preds, "preds"), (target, "target")):
         if not _is_list(values):
-            raise ValueError(f"{what}: expected a list with one entry a sample, not {type(values).__name__}")
+            raise ValueError(f"{what}: expected a list with one entry per sample, not {type(values).__name__}")
     same_length(preds, target)
     for i, (text, references) in enumerate(zip(preds, target, strict=True)):
         if not _are_strings([text]):

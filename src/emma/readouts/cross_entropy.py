@@ -29,7 +29,7 @@ class CrossEntropy:
         classes: class indices ``[N]``.
         weights: weight of each sample ``[N]``; they sum to 1.
         penalty: L2 weight of all coefficients but the intercepts.
-        outputs: K scores a sample; one stands for two classes, the first of which scores 0.
+        outputs: K scores per sample; one stands for two classes, the first of which scores 0.
     """
 
     def __init__(

@@ -42,7 +42,7 @@ def digits_of(unit: str) -> int:
 
 
 def values(board: Board, manifest: DataReleaseManifest) -> list[dict[str, Any]]:
-    """One row a model, task and held-out value of its primary protocol; ``skill`` is on the anchors' scale [0, 1]."""
+    """One row per model, task and held-out value of its primary protocol; ``skill`` is on the anchors' scale [0, 1]."""
     rows = []
     for row in board.models:
         for task, block in row.tasks.items():
@@ -77,7 +77,7 @@ def _skill(score: float | None, anchors: Anchors, direction: Literal["higher", "
 
 
 def jackknives(board: Board) -> list[dict[str, Any]]:
-    """One row a model with an OOD average and a jackknife: its range, and the drops at both ends."""
+    """One row per model with an OOD average and a jackknife: its range, and the drops at both ends."""
     rows = []
     for row in board.models:
         if row.sensitivity is None:
@@ -104,7 +104,7 @@ def jackknives(board: Board) -> list[dict[str, Any]]:
 
 
 def details(board: Board, task: TaskID) -> list[dict[str, Any]]:
-    """One row a model that ran the task: each of its scores, with the standard error over held-out values."""
+    """One row per model that ran the task: each of its scores, with the standard error over held-out values."""
     rows = []
     for row in board.models:
         block = row.tasks.get(task)

@@ -117,7 +117,7 @@ def jackknife(rows: Rows) -> alt.LayerChart:
 
 
 def gap_bars(rows: Rows, sets: Sequence[str]) -> alt.FacetChart:
-    """Sim-to-real gaps, one panel a set in the order of ``sets``; surrogates are hollow and dashed, and named so."""
+    """Sim-to-real gaps, one panel per set in the order of ``sets``; surrogates are hollow and dashed, and named so."""
     order = list(dict.fromkeys(row["model"] for row in rows))
     rows = [{**row, "panel": f"{row['task']}, {row['set']}: {row['kind']}"} for row in rows if row["gap"] is not None]
     panels = list(dict.fromkeys(row["panel"] for name in sets for row in rows if row["set"] == name))

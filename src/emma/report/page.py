@@ -52,13 +52,13 @@ def build_figures(
         found[name] = {"chart": chart, "caption": caption, "alt": alt, "rows": rows, "columns": columns.split()}
 
     if averages:
-        alt = "Dot and interval a model: " + "; ".join(f"{r['model']} {number(r['ood_avg'])}" for r in averages)
+        alt = "Dot and interval per model: " + "; ".join(f"{r['model']} {number(r['ood_avg'])}" for r in averages)
         caption = "OOD averages with 95 % intervals."
         add("ranking", figures.ranking(averages), caption, alt, averages, "model ood_avg low high")
     for task in tasks_of(board):
         rows = [row for row in tidy if row["task"] == task.value]
         caption = f"{rows[0]['metric']} by model and held-out value."
-        alt = f"Heat map of {task.value}: a row a model, a column a held-out value, {_span(rows, 'text')}"
+        alt = f"Heat map of {task.value}: one row per model, one column per held-out value, {_span(rows, 'text')}"
         columns = "model held_out text interval n in_distribution_text met undefined"
         add(f"held_out_{task.value}", figures.heat_map(rows, task.value), caption, alt, rows, columns)
         caption = "Skill on held-out values against that of a readout that has met them."
@@ -69,7 +69,7 @@ def build_figures(
         add(f"transfer_{task.value}", figures.transfer(rows, task.value, models), caption, alt, rows, columns)
     every = gap_rows(board, report)
     if rows := [row for row in every if row["gap"] is not None]:
-        alt = f"Bars of {len(rows)} gaps in panels a set: " + "; ".join(
+        alt = f"Bars of {len(rows)} gaps in one panel per set: " + "; ".join(
             dict.fromkeys(f"{row['set']} is {row['kind']}" for row in rows)
         )
         panels = list(dict.fromkeys(row["set"] for row in rows))

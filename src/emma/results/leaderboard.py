@@ -43,7 +43,7 @@ def check_provenance(manifest: DataReleaseManifest, runs: Mapping[str, RunRecord
                 raise InputError(f"{path}: {key}: {value}, expected {first} as in {where}: runs of mixed provenance")
     names = [run.model for run in runs.values()]
     if len(set(names)) != len(names):
-        raise InputError(f"{next(iter(runs))}: model: two runs have one name, expected one run a model")
+        raise InputError(f"{next(iter(runs))}: model: two runs have one name, expected one run per model")
 
 
 def check_scores(manifest: DataReleaseManifest, runs: Mapping[str, RunRecord]) -> None:

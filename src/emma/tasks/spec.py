@@ -106,7 +106,7 @@ class TaskSpec(Strict):
             raise ValueError("layered_band: expected no band, or two or more distinct ones")
         metrics = (self.metric, *self.secondary_metrics)
         if len(set(metrics)) != len(metrics):
-            raise ValueError("secondary_metrics: a metric stands twice, expected each once")
+            raise ValueError("secondary_metrics: a metric occurs twice, expected each once")
         return self
 
 

@@ -66,7 +66,7 @@ class Surrogate(Model):
 
 @dataclass(frozen=True)
 class Recording:
-    """One session: int8 pairs `[scenes * samples, antennas, 2]`, samples a scene, and a label for each scene."""
+    """One session: int8 pairs `[scenes * samples, antennas, 2]`, samples per scene, and a label for each scene."""
 
     number: int
     pairs: NDArray[np.int8]

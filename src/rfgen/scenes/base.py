@@ -331,7 +331,7 @@ def add_awgn(signal: Complexes, snr_db: Floats, rng: np.random.Generator, active
 
 
 def normalise_power(signal: Complexes, gain_db: tuple[float, float], rng: np.random.Generator) -> Samples:
-    """Scenes of unit mean power, then a random gain in `gain_db` [dB], so that a scene's power tells nothing."""
+    """Scenes of unit mean power, then a random gain in `gain_db` [dB], so that power carries no information."""
     rms = np.sqrt(np.mean(np.abs(signal) ** 2, axis=(1, 2)))
     gain = 10 ** (rng.uniform(*gain_db, len(signal)) / 20)
     scaled: Samples = (signal * (gain / rms)[:, None, None]).astype(np.complex64)

@@ -15,7 +15,7 @@ from rfgen.physics.types import Bools, Complexes, Ints
 from rfgen.waveforms import angular, ofdm
 
 RATE = 20e6
-# OFDM of 15 kHz spacing is made at 30.72 MS/s, 2048 points a symbol, and resampled.
+# OFDM of 15 kHz spacing is made at 30.72 MS/s, 2048 points per symbol, and resampled.
 _FINE, _SIZE = 30.72e6, 2048
 
 Emission = tuple[Complexes, Bools]

@@ -144,7 +144,7 @@ def test_files_that_cannot_be_trusted_are_refused(fitted, tmp_path):
         read_fitted(path, HASH, 0)
     doubled = FittedFold({}, pa.concat_tables([result.predictions, result.predictions.slice(0, 1)]), None, "DEV")
     write_fitted(readout, path, doubled, HASH, PROVENANCE)
-    with pytest.raises(InputError, match="stands twice"):
+    with pytest.raises(InputError, match="occurs twice"):
         read_fitted(path, HASH, 0)
     write_fitted(readout, path, result, HASH, PROVENANCE)
     readout.unlink()

@@ -99,7 +99,7 @@ def test_labels_of_other_scenes_are_refused(write):
         (labels.slice(1), "is missing"),
         (strange, "is missing"),
         (more, "5 labels, expected one for each of 4 scenes"),
-        (pa.concat_tables([labels, labels.slice(0, 1)]), "stands twice"),
+        (pa.concat_tables([labels, labels.slice(0, 1)]), "occurs twice"),
         (labels.drop_columns(["class"]), "class: column missing"),
         (labels.append_column("more", labels["class"]), "more: column not expected"),
     ):

@@ -257,7 +257,7 @@ def test_a_missing_scene_is_refused(guarded, task, side):
     table = getattr(fold, side)
     for row in (0, table.num_rows - 1):
         kept = pc.invert(pc.equal(table["scene_id"], table["scene_id"][row]))
-        with pytest.raises(SplitNotAvailable, match=r"missing or stand twice|one whole enrolment session"):
+        with pytest.raises(SplitNotAvailable, match=r"missing or occur twice|one whole enrolment session"):
             guard_fold(protocol, altered(fold, **{side: table.filter(kept)}), train, evaluation)
 
 
@@ -266,7 +266,7 @@ def test_a_repeated_scene_is_refused(guarded, side):
     protocol, fold, train, evaluation = guarded(AOA)
     table = getattr(fold, side)
     doubled = pa.concat_tables([table, table.slice(3, 1)]).sort_by("scene_id")
-    with pytest.raises(SplitNotAvailable, match="missing or stand twice"):
+    with pytest.raises(SplitNotAvailable, match="missing or occur twice"):
         guard_fold(protocol, altered(fold, **{side: doubled}), train, evaluation)
 
 
@@ -376,7 +376,7 @@ def test_folds_without_classes_or_scenes_are_undefined(world):
         ),
         (lambda t: t.filter(pc.not_equal(t["device"], "U01")), "U01: 0 evaluation sessions"),
         (lambda t: replaced(t, "receiver", ["R0"] * t.num_rows), "receiver R0 both enrols and queries"),
-        (lambda t: t.slice(1), "captures a device|same number"),
+        (lambda t: t.slice(1), "captures per device|same number"),
         (lambda t: replaced(t, "session", [None, *column(t, "session")[1:]]), "session: null"),
         (lambda t: replaced(t, "receiver", [None] * t.num_rows), "receiver: null"),
     ],
@@ -413,7 +413,7 @@ def test_files_of_another_fold_are_refused(guarded, tmp_path, world):
         read_fold(train, evaluation, protocol.name, fold.held_out_value, HASH)
     doubled = pa.concat_tables([fold.eval, fold.eval.slice(0, 1)])
     write_side(evaluation, altered(fold, eval=doubled), "eval", HASH)
-    with pytest.raises(InputError, match="stands twice"):
+    with pytest.raises(InputError, match="occurs twice"):
         read_fold(train, evaluation, protocol.name, fold.held_out_value, HASH)
     write_side(evaluation, replace(fold, enrolment_seed="x"), "eval", HASH)
     with pytest.raises(SplitNotAvailable, match=r"train\.parquet: data_release_hash: expected b{64}, that of"):

@@ -113,7 +113,7 @@ def test_what_cannot_be_a_scene_file_is_refused_and_leaves_nothing(write, tmp_pa
         write()
     with pytest.raises(InputError, match="expected at least one scene"):
         write(samples(0))
-    with pytest.raises(InputError, match="stands twice"):
+    with pytest.raises(InputError, match="occurs twice"):
         write(samples(2), samples(2))
     with pytest.raises(InputError, match=r"shape \(1, 8\) after \(2, 8\)"):
         write(samples(2), samples(2, antennas=1))
@@ -229,7 +229,7 @@ def test_an_index_with_a_repeated_id_or_another_schema_is_refused(write, tmp_pat
     path = tmp_path / "index.parquet"
     index = pq.read_table(path)
     pq.write_table(pa.concat_tables([index, index.slice(1)]), path)
-    with pytest.raises(InputError, match="stands twice"):
+    with pytest.raises(InputError, match="occurs twice"):
         read_index(path)
     pq.write_table(index.append_column("more", pa.array([1, 2])), path)
     with pytest.raises(InputError, match="more: column not expected"):

@@ -52,7 +52,7 @@ def test_a_table_of_another_shape_is_refused(tmp_path, kind):
 def test_a_column_that_stands_twice_is_refused(tmp_path):
     doubled = pa.Table.from_arrays([*GOOD.values(), pa.array([3.0, 4.0])], [*GOOD, "target"])
     pq.write_table(doubled, tmp_path / "t.parquet")
-    with pytest.raises(InputError, match="target: column stands twice"):
+    with pytest.raises(InputError, match="target: column occurs twice"):
         read_table(tmp_path / "t.parquet", SCHEMA)
 
 
@@ -96,7 +96,7 @@ def test_an_empty_table_is_a_table(tmp_path):
 def test_repeated_ids_are_named():
     unique_ids("t", pa.chunked_array([["a"], ["b"]]))
     unique_ids("t", pa.chunked_array([], pa.string()))
-    with pytest.raises(InputError, match="t: scene_id: b stands twice"):
+    with pytest.raises(InputError, match="t: scene_id: b occurs twice"):
         unique_ids("t", pa.chunked_array([["a", "b"], ["b"]]))
 
 

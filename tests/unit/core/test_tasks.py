@@ -68,7 +68,7 @@ def readout(**changes):
         (LOS, {"target": "angle"}, "readout.kind: logistic does not fit target angle, expected ridge"),
         (LOS, {"target": "snr"}, "target: snr is unknown, expected one of angle, class, binary, enrolled_class"),
         ({key: LOS[key] for key in LOS if key != "target"}, {"label": "label_class"}, "target: Field required"),
-        (LOS, {"secondary_metrics": ["BalancedAccuracy"]}, "secondary_metrics: a metric stands twice"),
+        (LOS, {"secondary_metrics": ["BalancedAccuracy"]}, "secondary_metrics: a metric occurs twice"),
         (LOS, {"ood_axis": "weather"}, "ood_axis"),
         (LOS, {"in_ood_avg": 1}, "in_ood_avg"),
         (LOS, {"anchors": {"minimum": 1.0, "maximum": 1.0}}, "minimum must be below maximum"),

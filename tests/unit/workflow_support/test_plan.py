@@ -37,7 +37,7 @@ def test_the_configuration_that_ships_is_valid():
         ({"release": "v9"}, "release: v9 is unknown, expected one of tiny, v0.1"),
         ({"release": "../../etc"}, "release: "),
         ({"models": ["dsp", "nothing"]}, "models: nothing is unknown, expected one of cumulants, dsp"),
-        ({"models": ["dsp", "dsp"]}, "models: a model stands twice"),
+        ({"models": ["dsp", "dsp"]}, "models: a model occurs twice"),
         ({"models": []}, "models: "),
         ({"models": "dsp"}, "models: "),
         ({"eval_split": "TRAIN"}, "eval_split: "),

@@ -139,7 +139,7 @@ def without_column(folder):
 BROKEN = {
     "file missing": (lambda folder: (folder / PLACE).unlink(), "no such file"),
     "row missing": (of_table(lambda table: table.slice(1)), "scene_id: 1 missing"),
-    "row twice": (of_table(lambda table: pa.concat_tables([table, table.slice(0, 1)])), "stands twice"),
+    "row twice": (of_table(lambda table: pa.concat_tables([table, table.slice(0, 1)])), "occurs twice"),
     "foreign scene": (
         of_table(
             lambda table: table.set_column(0, "scene_id", pa.array(["0" * 64, *table["scene_id"].to_pylist()[1:]]))

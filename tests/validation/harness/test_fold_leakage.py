@@ -106,7 +106,7 @@ def test_duplicates_within_a_side_are_no_leak_but_a_repeated_scene_is_refused(sm
     protocol = primary_protocol(small.manifest.spec("E-LOC-LOS"))
     fold = protocol.fold("E_URBAN", train, evaluation, 0)
     first = fold.train.slice(0, 1)
-    with pytest.raises(SplitNotAvailable, match=r"stand twice|differ from the index"):
+    with pytest.raises(SplitNotAvailable, match=r"occur twice|differ from the index"):
         guard_fold(protocol, replace(fold, train=pa.concat_tables([fold.train, first])), train, evaluation)
 
 

@@ -145,9 +145,9 @@ def test_a_scene_left_out_or_twice(los, side: str) -> None:
     """Leaving hard scenes out of the score, or easy ones out of the fit, is not the protocol's fold either."""
     fold = los.fold("E_URBAN")
     table = getattr(fold, side)
-    with pytest.raises(SplitNotAvailable, match="scenes are missing or stand twice"):
+    with pytest.raises(SplitNotAvailable, match="scenes are missing or occur twice"):
         los.fit(replace(fold, **{side: table.slice(1)}))
-    with pytest.raises(SplitNotAvailable, match=r"stand twice|differ from the index"):
+    with pytest.raises(SplitNotAvailable, match=r"occur twice|differ from the index"):
         los.fit(replace(fold, **{side: joined(table, table.slice(0, 1))}))
 
 

@@ -30,7 +30,7 @@ def _record(event: str, arguments: tuple[object, ...]) -> None:
 
 @functools.cache
 def _install() -> None:
-    """Once a process: Python removes no audit hook."""
+    """Once per process: Python removes no audit hook."""
     sys.addaudithook(_record)
 
 

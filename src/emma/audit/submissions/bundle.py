@@ -27,7 +27,7 @@ MANIFEST_NAME = "submission.yaml"
 #: Largest manifest and largest file of predictions, bytes.
 LARGEST_MANIFEST, LARGEST_FILE = 2**20, 2**26
 
-#: What a file of predictions must hold. ``session`` and ``target`` may stand beside it, and are never read.
+#: What a file of predictions must hold. ``session`` and ``target`` may be there too, and are never read.
 SUBMITTED_SCHEMA = pa.schema([PREDICTION_SCHEMA.field("scene_id"), PREDICTION_SCHEMA.field("scores")])
 
 #: Place of a fold: task, protocol, held-out value.

@@ -108,7 +108,7 @@ class CompleteIds(BundleCheck):
             wanted = set(expected.folds[key].queries["scene_id"].to_pylist())
             if len(set(ids)) != len(ids):
                 twice, _ = Counter(ids).most_common(1)[0]
-                yield f"{path}: scene_id: {twice[:80]} stands twice, expected unique ids"
+                yield f"{path}: scene_id: {twice[:80]} occurs twice, expected unique ids"
             if lost := wanted - set(ids):
                 yield f"{path}: scene_id: {len(lost)} missing, first {min(lost)}"
             if foreign := set(ids) - wanted:

@@ -84,7 +84,7 @@ class Reembedded(Check):
     name = "embeddings from scenes"
 
     def run(self, results: Results) -> None:
-        """Embed one row group a model and task."""
+        """Embed one row group per model and task."""
         absent = 0
         for model in results.models():
             if results.is_submitted(model):

@@ -194,7 +194,7 @@ class Results:
                 return self.run(model).run_manifest.seed
             except InputError:
                 continue
-        raise InputError(f"{self.layout.runs}: no readable run record, expected one a model")
+        raise InputError(f"{self.layout.runs}: no readable run record, expected one per model")
 
     @_remembered
     def document(self, path: Path) -> Any:

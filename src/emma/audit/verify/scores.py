@@ -132,7 +132,7 @@ class Provenance(Check):
                     self.fault(path, f"release: expected {results.manifest().release}")
         with self.item(results.layout.runs):
             if not runs:
-                raise InputError(f"{results.layout.runs}: no run record, expected one a model")
+                raise InputError(f"{results.layout.runs}: no run record, expected one per model")
             check_provenance(results.manifest(), runs)
         with self.item(results.layout.board):
             rows = [row.model for row in _board(results).models]
@@ -146,7 +146,7 @@ class Provenance(Check):
                     f" and folds/{model}",
                 )
             if not lost and sorted(rows) != sorted(results.run_files()):
-                self.fault(path, f"models: expected one row a run: {', '.join(results.run_files())}")
+                self.fault(path, f"models: expected one row per run: {', '.join(results.run_files())}")
 
 
 class BoardFiles(Check):

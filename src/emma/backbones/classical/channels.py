@@ -43,7 +43,7 @@ class KFactorDelay:
     """Embeds a scene as moment estimates of K over frequency and antennas, and the coherence of the carriers' power.
 
     Carriers of constant modulus (QPSK) make ``|y|^2`` of a carrier ``|h|^2`` and noise, whose power the empty carriers
-    tell. Features, all logarithms or ratios: gamma over carriers and antennas, over carriers, over antennas; K of each
+    show. Features, all logarithms or ratios: gamma over carriers and antennas, over carriers, over antennas; K of each
     in dB; power covariance at a few carrier lags; RMS delay spread from its curvature; share of the first eigenvalue;
     SNR.
     """

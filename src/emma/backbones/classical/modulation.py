@@ -32,7 +32,7 @@ def cumulants(x: Complex, noise: Floats) -> dict[str, Floats]:
     """Moments and cumulants ``[B]`` of signals ``[B, T]`` that hold noise of power ``noise``, over the signal's power.
 
     Gaussian noise adds to C21 alone. ``C20`` and ``M40`` are the strongest lines of the second and the fourth power, so
-    that a carrier offset does not turn them away. ``C40`` is taken at the offset that the fourth power's line tells;
+    that a carrier offset does not turn them away. ``C40`` is taken at the offset that the fourth power's line gives;
     since that line is at four times the offset, two frequencies answer for the second power there.
 
     Reference: Swami and Sadler, IEEE Transactions on Communications 48(3), 2000.

@@ -204,7 +204,7 @@ def _clock(x: Complex, rate: float) -> Floats:
 
 
 def _occupancy(x: Complex) -> Floats:
-    """Envelope moments, and how power fills time and frequency: 180 kHz blocks tell a partly loaded LTE carrier."""
+    """Envelope moments, and how power fills time and frequency: 180 kHz blocks identify a partly loaded LTE carrier."""
     power = np.abs(x) ** 2
     kurtosis = (np.mean(power**2, axis=1) + _TINY) / (np.mean(power, axis=1) ** 2 + _TINY)
     slots = np.sort(_moving(power, 64)[:, ::64], axis=1)
