@@ -110,14 +110,19 @@ class RealCaptureAdapter(ABC):
         return content
 
     @property
+    def labels_are_angles(self) -> bool:
+        """Whether labels are degrees; they are names of classes where the entry maps classes."""
+        return not self.entry.mapping.classes
+
+    @property
     def _label(self) -> pa.Field:
-        """The column that carries the set's labels: classes where the entry maps classes, else an angle."""
-        return CLASS if self.entry.mapping.classes else AZIMUTH
+        """The column that carries the set's labels."""
+        return AZIMUTH if self.labels_are_angles else CLASS
 
     def _labels(self, scenes: Scenes) -> dict[str, list[Any]]:
         """Label columns; ``detail`` where the set gives further facts."""
         values = [
-            self._class(str(x)) if self._label is CLASS or isinstance(x, str) else x % 360.0 for x in scenes.label
+            self._class(str(x)) if isinstance(x, str) or not self.labels_are_angles else x % 360.0 for x in scenes.label
         ]
         columns: dict[str, list[Any]] = {self._label.name: values}
         detail = [canonical_json(value).decode() for value in scenes.detail]

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from common.errors import InputError
 from emma.captures.adapters import RealCaptureAdapter, Scenes, unit_power
-from emma.tasks import TaskID
 
 #: Carriers that the Intel 5300 reports of a 20 MHz channel (IEEE 802.11-2020, table 9-72: grouping of two).
 CARRIERS = np.array([*range(-28, -1, 2), -1, *range(1, 28, 2), 28])
@@ -45,7 +44,7 @@ class CsiArrayAdapter(RealCaptureAdapter):
 
     def scenes(self) -> Iterator[Scenes]:
         """One chunk."""
-        angle = self.entry.task is TaskID.E_LOC_AOA
+        angle = self.labels_are_angles
         file, key, n_lead = ("va16.npz", "x", 16) if angle else ("csi64.npz", "csi", 64)
         arrays = read_npz(self, file)
         rows = rows_of_file(self, file, "label", "los", "center_freq_hz")
@@ -81,7 +80,7 @@ class CsiArrayAdapter(RealCaptureAdapter):
 
     def geometry(self) -> list[list[float]] | None:
         """Positions ``[16, 2]`` of the array in wavelengths; None for links."""
-        if self.entry.task is not TaskID.E_LOC_AOA:
+        if not self.labels_are_angles:
             return None
         positions = read_npz(self, "va16.npz")["pos_m"]
         mean = positions.mean(axis=0)

@@ -144,8 +144,6 @@ class CaptureSet(Strict):
         own = self.twin != "release"
         if own != (self.anchors is not None) or own != (self.anchor_law is not None):
             raise ValueError("anchors, anchor_law: expected with a twin's own recipe, and only then")
-        if own and (self.task is TaskID.E_LOC_AOA) != (not self.classes):
-            raise ValueError("classes: expected the shared classes, or none for an angle")
         if not own and self.classes:
             raise ValueError("classes: the release's own where twin is release, expected none")
         return self
@@ -179,6 +177,10 @@ def load_capture_set(root: str | Path, entry: CaptureEntry) -> CaptureSet:
         raise InputError(f"{path}: task: {declared.task}, expected {entry.task} as in real_captures")
     if (entry.path is None) != (declared.kind == "surrogate"):
         raise InputError(f"real_captures.{entry.name}: path: expected for a set of kind real, and only then")
+    if declared.twin != "release" and bool(declared.classes) != bool(entry.mapping.classes):
+        raise InputError(
+            f"real_captures.{entry.name}: mapping.classes: expected where {path} names classes, and only then"
+        )
     if entry.path is not None and not (Path(root) / entry.path).is_dir():
         raise InputError(f"real_captures.{entry.name}: path: {entry.path} is no folder")
     for name in entry.mapping.classes.values():

@@ -13,7 +13,6 @@ from common.errors import InputError
 from common.files import read_json
 from common.hashing import sha256
 from emma.captures.adapters import RealCaptureAdapter, Scenes, unit_power, windows
-from emma.tasks import TaskID
 
 #: Sample formats that are read; the value is the bytes of one complex sample of one channel.
 DATATYPES = {"cu8": 2, "ci8": 2, "ci16_le": 4, "ci16_be": 4, "cf32_le": 8, "cf32_be": 8}
@@ -90,7 +89,7 @@ class SigmfAdapter(RealCaptureAdapter):
         return Scenes(unit_power(np.concatenate(iq)), labels, [session] * n, carriers, [device] * n, (), [detail] * n)
 
     def _value(self, meta: Path, label: str) -> float | str:
-        if self.entry.task is not TaskID.E_LOC_AOA:
+        if not self.labels_are_angles:
             return label
         try:
             return float(label)

@@ -279,3 +279,12 @@ def test_listed_public_sets_are_declared(tmp_path):
         assert one.kind == "real"
         if one.anchors is not None and one.classes:
             assert one.anchors.minimum == pytest.approx(1 / len(one.classes))
+
+
+@pytest.mark.parametrize(("name", "classes"), [("uwb_los", {}), ("wsr_aoa", {"a": "LOS"})])
+def test_a_mapping_of_classes_goes_with_declared_classes(tmp_path, name, classes):
+    listed = yaml.safe_load((ROOT / "config/real_captures.yaml").read_text())["real_captures"]
+    content = next(entry for entry in listed if entry["name"] == name)
+    entry = CaptureEntry.model_validate(content | {"path": str(tmp_path), "mapping": {"classes": classes}})
+    with pytest.raises(InputError, match=f"real_captures.{name}: mapping.classes: expected where"):
+        load_capture_set(ROOT, entry)
