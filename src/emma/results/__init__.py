@@ -1,12 +1,19 @@
-"""A model's run, the leaderboard, and both as tidy tables: ``emma.results.load("results")``."""
+"""A model's run, the leaderboard, and both as tidy tables: ``emma.results.load("results")``.
+
+Programs of the workflow import ``emma.results.frames`` itself: the name here is for notebooks, and hides that module from
+the code identity of whatever else imports from this package.
+"""
 
 import importlib
+from typing import Any
+
+_HOME = {"load": "frames"}
 
 __all__ = ["load"]  # noqa: F822 (found by __getattr__)
 
 
-def __getattr__(name: str) -> object:
-    """Import ``load`` on first use, so that no job depends on it for being in this package."""
-    if name not in __all__:
-        raise AttributeError(f"module emma.results has no attribute {name}")
-    return getattr(importlib.import_module("emma.results.frames"), name)
+def __getattr__(name: str) -> Any:
+    """Import a public name from its module on first use."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from common.errors import InputError
 from common.files import parse, read_json
 from emma.evaluation.records import FoldRecord
+from emma.results.layout import Layout
 from emma.results.records import Board, Row, ScoreRecord, TaskRecord
 
 if TYPE_CHECKING:
@@ -74,9 +75,9 @@ def load(results: str | Path = "results") -> ResultFrames:
     Raises:
         InputError: no leaderboard there, a fold's metrics missing, or of another release than the leaderboard.
     """
-    path = Path(results) / "leaderboard.json"
-    board = parse(Board, read_json(path), path)
-    folds = _frame([_fold(record) for record in _folds(Path(results), board)], _FOLD_COLUMNS)
+    layout = Layout(results)
+    board = parse(Board, read_json(layout.board), layout.board)
+    folds = _frame([_fold(record) for record in _folds(layout, board)], _FOLD_COLUMNS)
     return ResultFrames(**vars(board_frames(board)), folds=folds)
 
 
@@ -225,16 +226,16 @@ def _held_out(row: Row, task: str, score: ScoreRecord, held_out_value: str) -> t
     return (*head, record.score, *(record.ci95 or (None, None)), *tail)
 
 
-def _folds(results: Path, board: Board) -> Iterator[FoldRecord]:
+def _folds(layout: Layout, board: Board) -> Iterator[FoldRecord]:
     """The folds of the board's models, in the order of board, tasks and names."""
     for row in board.models:
         for task, block in row.tasks.items():
-            folder = results / "folds" / row.model / task.value
-            found = {path.parts[-3:-1]: path for path in sorted(folder.glob("*/*/metrics.json"))}
+            paths = layout.metrics_of(row.model, task.value)
             for value in block.values:
-                if (block.protocol, value) not in found:
-                    raise InputError(f"{folder}/{block.protocol}/{value}/metrics.json: no such file")
-            for path in found.values():
+                own = layout.metrics(row.model, task.value, block.protocol, value)
+                if own not in paths:
+                    raise InputError(f"{own}: no such file")
+            for path in paths:
                 record = parse(FoldRecord, read_json(path), path)
                 if record.data_release_hash != board.data_release_hash:
                     raise InputError(

@@ -143,6 +143,10 @@ class Layout:
         """Their metrics."""
         return self.fold(model, task, protocol, value, "metrics.json")
 
+    def metrics_of(self, model: str, task: str) -> list[Path]:
+        """Metrics of a model's folds of a task that are there, of every protocol."""
+        return sorted(self.at("folds", model, task).glob("*/*/metrics.json"))
+
     def replicates(self, model: str, task: str, kind: str = "score") -> Path:
         """Bootstrap replicates of a model's folds of a task: ``score``, those of the board, or ``stress``."""
         return self.at("folds", model, task, f"{kind}_replicates.parquet")

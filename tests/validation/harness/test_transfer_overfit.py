@@ -151,9 +151,9 @@ def leak(request, small):
     known = pa.concat_tables([*(of_environments(i, other(environment)) for i in (train, evaluation)), leaked])
     fit = pa.concat_tables([honest.train, fold_table(spec, leaked, np.full(leaked.num_rows, "fit"))])
     fold = Fold(honest.protocol, honest.held_out_value, fit, honest.eval)
-    embeddings = small.evaluator.embed(
-        Memoriser(spec, known), TaskID(task), config(), Provenance.of("leak", config(), "unknown")
-    )
+    settings = config()
+    provenance = Provenance.of("leak", settings, settings.pretraining)
+    embeddings = small.evaluator.embed(Memoriser(spec, known), TaskID(task), settings, provenance)
     return task, spec, protocol, fold, (train, evaluation), embeddings
 
 
