@@ -53,6 +53,11 @@ class OODProtocol(ABC):
         return bound
 
     @property
+    def has_task(self) -> bool:
+        """Whether it was given a task."""
+        return self._spec is not None
+
+    @property
     def spec(self) -> TaskSpec:
         """The task's pinned declaration; InputError where there is no task."""
         if self._spec is None:

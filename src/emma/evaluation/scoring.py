@@ -15,8 +15,8 @@ from emma.data.protocols import InDistribution, primary_protocol
 from emma.data.release import BootstrapSpec, DataReleaseManifest
 from emma.data.tables import lists_to_matrix, matrix_to_lists, metadata_of, read_table, rows_of, write_table
 from emma.evaluation.fitting import PredictedFold
-from emma.evaluation.records import FloatArray, FoldRecord, FoldScore, Interval, Replicates, Score, TaskScores
-from emma.evaluation.statistics import bootstrap_weights
+from emma.evaluation.records import FloatArray, FoldRecord, FoldScore, Replicates, Score, TaskScores
+from emma.evaluation.statistics import bootstrap_weights, percentile_interval
 from emma.metrics import METRICS, Metric, UndefinedMetricError
 from emma.tasks import TaskID, TaskSpec, target_of
 from emma.version import HARNESS_VERSION
@@ -72,7 +72,7 @@ def score_predictions(
     bootstrap: BootstrapSpec,
     seed: tuple[int | str, ...],
 ) -> tuple[Score, FloatArray | None]:
-    """Score one fold under one metric.
+    """Score one fold under one metric, whose value is compared with that of the kernel that resamples it.
 
     Scenes are resampled, or whole sessions where captures of one session are alike. The resamples depend on the seed
     and the scenes, never on the model, so that two models are compared on identical resamples.
@@ -94,7 +94,7 @@ def score_predictions(
     metric = METRICS[metric_name]
     preds, target, entries = metric_inputs(spec, metric, predictions)
     try:
-        score = metric(preds, target)
+        score = metric.checked(preds, target)
     except UndefinedMetricError as error:
         return Score(score=None, n=n, ci95=None, undefined_reason=str(error)), None
     except ValueError as error:
@@ -103,18 +103,8 @@ def score_predictions(
     groups = None if None in sessions else sessions
     weights = bootstrap_weights(n, n_resamples=bootstrap.resamples, seed=seed, groups=groups)
     replicates = metric.resampled(preds, target, np.repeat(weights, entries, axis=1))
-    interval = interval_of(replicates, bootstrap.level)
+    interval = percentile_interval(replicates, bootstrap.level)
     return Score(score=score, n=n, ci95=interval, undefined_reason=None), replicates
-
-
-def interval_of(replicates: FloatArray, level: float) -> Interval | None:
-    """The central percentile interval of the replicates that are defined; None where fewer than half are."""
-    defined = replicates[~np.isnan(replicates)]
-    if 2 * len(defined) < len(replicates):
-        return None
-    tail = 50.0 * (1.0 - level)
-    low, high = np.percentile(defined, [tail, 100.0 - tail])
-    return float(low), float(high)
 
 
 def score_task(
@@ -160,11 +150,11 @@ def score_task(
 
 
 def point_score(spec: TaskSpec, metric_name: str, predictions: pa.Table) -> float | None:
-    """The metric alone, without an interval; None where it is undefined."""
+    """The metric alone, checked against its kernel, without an interval; None where it is undefined."""
     metric = METRICS[metric_name]
     preds, target, _ = metric_inputs(spec, metric, predictions)
     try:
-        return metric(preds, target)
+        return metric.checked(preds, target)
     except UndefinedMetricError:
         return None
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from common.errors import InputError
 from emma.evaluation.records import FloatArray, Interval
-from emma.evaluation.scoring import interval_of
-from emma.evaluation.statistics import holm, standard_error
+from emma.evaluation.statistics import holm, percentile_interval, standard_error
 from emma.metrics import METRICS, UndefinedMetricError
 from emma.results.normalisation import normalise, normalise_clipped
 from emma.results.records import RankFlip, RankFlips, RankStatistics
@@ -223,7 +222,7 @@ def _stand(aggregator: OODAvg, entrant: Entrant, level: float) -> Standing:
         standing.draws = aggregator.draws(entrant.replicates)
     except UndefinedMetricError as error:
         raise InputError(f"model {entrant.name}: bootstrap replicates: {error}") from None
-    standing.ci95 = interval_of(standing.draws, level)
+    standing.ci95 = percentile_interval(standing.draws, level)
     if len(aggregator.tasks) > 1:
         standing.leave_one_task_out = aggregator.leave_one_task_out(entrant.scores)
     standing.leave_one_value_out = aggregator.leave_one_value_out(entrant.scores)

@@ -17,7 +17,7 @@ from emma.backbones.base import Backbone
 from emma.backbones.embed import write_embeddings
 from emma.backbones.load import ModelConfig
 from emma.data.embeddings import Embeddings
-from emma.data.protocols import InDistribution, OODProtocol, board_protocols, protocol_named
+from emma.data.protocols import InDistribution, OODProtocol, board_protocols, primary_protocol, protocol_named
 from emma.data.provenance import Provenance
 from emma.data.release import DataReleaseManifest, load_manifest, read_assigned
 from emma.evaluation.fitting import FittedFold, fit_fold
@@ -61,11 +61,11 @@ class ProtocolRunner:
     Args:
         manifest: the data release, which pins the task and the bootstrap.
         task: a task of it.
-        protocol: how folds are made, or the name of one of the task's protocols.
+        protocol: how folds are made (``LeaveOneEnvironmentOut()``), or the name of one of the task's protocols.
         seed: the run's seed.
 
     Raises:
-        InputError: no such task or protocol.
+        InputError: no such task or protocol, or a protocol whose axis the task does not pin.
     """
 
     def __init__(
@@ -74,7 +74,9 @@ class ProtocolRunner:
         self.spec, self.task = manifest.spec(task), TaskID(task)
         self.bootstrap, self.seed = manifest.bootstrap, seed
         stress = manifest.stress_regimes.get(self.task, ())
-        self.protocol = protocol_named(protocol, self.spec, stress) if isinstance(protocol, str) else protocol
+        if isinstance(protocol, str):
+            protocol = protocol_named(protocol, self.spec, stress)
+        self.protocol = protocol if protocol.has_task else protocol.for_task(self.spec)
 
     def fit(self, embeddings: Embeddings, train_index: pa.Table, eval_index: pa.Table) -> dict[str, FittedFold]:
         """Fitted folds by held-out value, on one thread as in the workflow; raises what ``fit_fold`` raises."""
@@ -248,8 +250,8 @@ class Evaluator:
             task: a task of the release.
             config: the model's config; without one, defaults and pretraining "unknown".
             provenance: the model's provenance; without one, name and config alone.
-            protocol: one of the task's protocols by name, or a protocol made for its TaskSpec; by default all that
-                the leaderboard shows. The in-distribution fold, the reference of every other, is always fit.
+            protocol: one of the task's protocols by name, or an OODProtocol; by default all that the leaderboard
+                shows. The in-distribution fold, the reference of every other, is always fit.
 
         Raises:
             InputError: unknown task or protocol, a protocol that holds out nothing, missing scenes, a model that
@@ -291,11 +293,12 @@ class Evaluator:
                 as E-ID-AMC, may be among them and do not count.
 
         Raises:
-            InputError: runs of another release, seed, split or of two models, or two of one task.
+            InputError: runs of another release, seed, split or protocol, of two models, or two of one task.
             UndefinedMetricError: a scored task is missing, or one of its folds is undefined.
         """
         runs, by_task = list(runs), {}
         for run in runs:
+            where = f"run of {run.record.model} on {run.task}"
             expected = {
                 "data_release_hash": (run.run_manifest.data_release_hash, self.manifest.data_release_hash),
                 "seed": (run.run_manifest.seed, self.seed),
@@ -304,14 +307,13 @@ class Evaluator:
             }
             for key, (actual, value) in expected.items():
                 if actual != value:
-                    raise InputError(f"run of {run.record.model} on {run.task}: {key}: {actual}, expected {value}")
+                    raise InputError(f"{where}: {key}: {actual}, expected {value}")
             block = run.record.tasks[run.task]
-            if block.in_ood_avg != self.manifest.tasks[run.task].in_ood_avg:
-                raise InputError(
-                    f"run of {run.record.model} on {run.task}: {block.protocol} is not the task's protocol"
-                )
+            pinned = primary_protocol(self.manifest.tasks[run.task]).name
+            if block.protocol != pinned:
+                raise InputError(f"{where}: protocol: {block.protocol}, expected {pinned}, the task's own")
             if run.task in by_task:
-                raise InputError(f"run of {run.record.model} on {run.task}: given twice, expected one run per task")
+                raise InputError(f"{where}: given twice, expected one run per task")
             by_task[run.task] = {value: record.score for value, record in block.values.items()}
         return OODAvg(self.manifest.tasks)(by_task)
 

@@ -7,6 +7,9 @@ import pytest
 
 import emma
 from common.errors import InputError
+from emma.backbones.load import ModelConfig
+from emma.data.provenance import Provenance
+from emma.metrics import UndefinedMetricError
 from emma.tasks import Split, TaskID
 
 
@@ -176,3 +179,73 @@ def test_a_protocol_of_another_spec_is_refused(evaluator, world):
     runner = emma.ProtocolRunner(world.manifest, "E-LOC-LOS", emma.LeaveOneEnvironmentOut(other), 0)
     with pytest.raises(InputError, match="made for another TaskSpec"):
         runner.run(None, *evaluator.assigned(TaskID.E_LOC_LOS))
+
+
+BAND = "leave-one-band-out"
+
+
+def test_one_protocol_of_a_task_is_scored_alone(runs, evaluator, toy):
+    whole = runs[TaskID.E_LOC_LOS].record.tasks[TaskID.E_LOC_LOS]
+    for protocol in (BAND, emma.LeaveOneBandOut(), emma.LeaveOneBandOut(evaluator.manifest.tasks[TaskID.E_LOC_LOS])):
+        run = evaluator.evaluate(toy, "E-LOC-LOS", protocol=protocol)
+        block = run.record.tasks[TaskID.E_LOC_LOS]
+        assert set(run.folds) == {BAND, "in-distribution"}
+        assert (run.score, block.values) == (whole.secondary[BAND].score, whole.secondary[BAND].values)
+        assert (block.protocol, block.axis, block.in_ood_avg, block.secondary) == (BAND, "frequency_band", False, {})
+    primary = evaluator.evaluate(toy, "E-LOC-LOS", protocol="leave-one-environment-out")
+    assert primary.score == whole.score
+    assert primary.record.tasks[TaskID.E_LOC_LOS] == whole.model_copy(update={"secondary": {}})
+    stress = evaluator.evaluate(toy, "E-LOC-LOS", protocol="leave-one-snr-regime-out")
+    regimes = evaluator.manifest.stress_regimes[TaskID.E_LOC_LOS]
+    assert list(stress.record.tasks[TaskID.E_LOC_LOS].values) == list(regimes)
+
+
+def test_a_protocol_that_the_task_does_not_have_is_refused(evaluator, toy):
+    with pytest.raises(InputError, match="protocol leave-one-planet-out: expected one of leave-one-environment-out"):
+        evaluator.evaluate(toy, "E-LOC-LOS", protocol="leave-one-planet-out")
+    with pytest.raises(InputError, match="protocol in-distribution: holds out nothing"):
+        evaluator.evaluate(toy, "E-LOC-LOS", protocol="in-distribution")
+    with pytest.raises(InputError, match="pinned to environment, expected device"):
+        evaluator.evaluate(toy, "E-LOC-LOS", protocol=emma.LeaveOneUnitOut())
+
+
+def test_the_runner_fits_scores_and_averages(runs, evaluator, toy):
+    for task in (TaskID.E_LOC_AOA, TaskID.E_ID_FP):
+        run = runs[task]
+        block = run.record.tasks[task]
+        embeddings = evaluator.embed(toy, task, *described(toy))
+        made = emma.ProtocolRunner(evaluator.manifest, task, block.protocol, 0).run(
+            embeddings, *evaluator.assigned(task)
+        )
+        assert made.score == run.score == pytest.approx(np.mean([s[block.metric].score for s in made.scores.values()]))
+        for value, record in block.values.items():
+            assert made.scores[value][block.metric].model_dump().items() <= record.model_dump().items()
+            assert made.folds[value].predictions_hash == run.folds[block.protocol][value].predictions_hash
+        secondary = {name: score.values for name, score in block.secondary_metrics.items()}
+        assert set(next(iter(made.scores.values()))) == {block.metric, *secondary}
+
+
+def described(backbone):
+    """Config and provenance of a backbone without either."""
+    config = ModelConfig(name=backbone.name, factory="a:b", pretraining="unknown")
+    return config, Provenance.of(config.name, config, config.pretraining)
+
+
+def test_the_ood_average_of_runs_is_that_of_the_board(runs, evaluator, toy, world):
+    average = evaluator.ood_average(runs.values())
+    scored = [task for task, spec in world.manifest.tasks.items() if spec.in_ood_avg]
+    assert average == pytest.approx(np.mean([runs[task].record.tasks[task].normalized for task in scored]))
+    assert evaluator.ood_average([runs[task] for task in reversed(scored)]) == average
+    with pytest.raises(UndefinedMetricError, match="E-ID-FP was not run"):
+        evaluator.ood_average([run for task, run in runs.items() if task is not TaskID.E_ID_FP])
+    with pytest.raises(InputError, match="toy on E-LOC-AOA: given twice"):
+        evaluator.ood_average([*runs.values(), runs[TaskID.E_LOC_AOA]])
+    band = evaluator.evaluate(toy, "E-LOC-LOS", protocol=BAND)
+    with pytest.raises(InputError, match="protocol: leave-one-band-out, expected leave-one-environment-out"):
+        evaluator.ood_average([band])
+    other = emma.Evaluator("tiny", results=world.results, seed=1)
+    with pytest.raises(InputError, match="seed: 0, expected 1"):
+        other.ood_average(runs.values())
+    prior = evaluator.evaluate(emma.backbones.base.prior(), "E-LOC-LOS")
+    with pytest.raises(InputError, match="prior on E-LOC-LOS: model_provenance"):
+        evaluator.ood_average([runs[TaskID.E_LOC_AOA], prior])

@@ -20,7 +20,7 @@ from emma.evaluation.scoring import (
     write_replicates,
 )
 from emma.evaluation.statistics import bootstrap_weights
-from emma.metrics import METRICS
+from emma.metrics import METRICS, MetricMismatchError
 from emma.tasks import TaskID
 
 AOA, LOS, DRONE, FP, AMC = TaskID
@@ -239,3 +239,14 @@ def test_replicates_come_back_by_model_task_and_value(world, tmp_path):
         primary_replicates(world.manifest, files, 0, "dev")
     write_replicates(path, {}, made)
     assert primary_replicates(world.manifest, files, 0, "dev") == {"toy": {AOA: {}}}
+
+
+def test_a_score_that_differs_from_the_resampling_kernel_ends_the_scoring(world, monkeypatch):
+    table = predictions([[-3.0], [5.0], [0.5], [-0.5]], [0, 1, 0, 1])
+    spec = world.manifest.tasks[DRONE]
+    plain = type(METRICS["AUC"]).kernel
+    monkeypatch.setattr(type(METRICS["AUC"]), "kernel", lambda self, *given: plain(self, *given) + 1e-6)
+    with pytest.raises(MetricMismatchError, match="AUC"):
+        score_predictions(spec, "AUC", table, None, BOOTSTRAP, (0,))
+    with pytest.raises(MetricMismatchError, match="AUC"):
+        point_score(spec, "AUC", table)
