@@ -7,14 +7,14 @@ from pathlib import Path
 from common.errors import InputError
 from emma.captures.records import ModelSet, SetRecord, SideScore, SimToRealReport
 from emma.captures.report import read_report as read_gap_report
-from emma.report.data import digits_of, number
+from emma.report.data import Cells, digits_of, number
 from emma.results.records import Board, TaskGap
 
 #: What a set is called, wherever it is shown.
 KINDS = {"real": "real captures", "surrogate": "surrogate (not real captures)"}
 
-#: Cells of a table by column; text, numbers, or None where there is nothing to show.
-Cells = dict[str, str | int | float | None]
+
+_Row = dict[str, str | int | float | bool | None]
 
 
 def read_report(path: Path, board: Board) -> SimToRealReport:
@@ -51,30 +51,30 @@ def gap_rows(board: Board, report: SimToRealReport | None) -> list[Cells]:
             if not own:
                 names = ", ".join(block.sets) or None
                 kind = None if names is None else _kind(row.sim_to_real.kind)
-                head: Cells = {"model": row.model, "task": task.value, "set": names, "kind": kind}
+                head: _Row = {"model": row.model, "task": task.value, "set": names, "kind": kind}
                 rows.append(head | {"gap": block.gap_percentage_points, "reason": block.undefined})
     places = {key: place for place, key in enumerate(dict.fromkeys((row["task"], row["set"]) for row in rows))}
     return sorted(rows, key=lambda row: places[row["task"], row["set"]])
 
 
-def _scored(record: SetRecord, scores: ModelSet | None, block: TaskGap) -> Cells:
-    kind: Cells = {"kind": _kind(record.kind, record.demonstration)}
+def _scored(record: SetRecord, scores: ModelSet | None, block: TaskGap) -> _Row:
+    kind: _Row = {"kind": _kind(record.kind, record.demonstration)}
     if scores is None:
         return kind | {"gap": None, "reason": block.undefined or "the model has no score here"}
     sides = [side for side in (scores.synth, scores.captured) if side is not None]
     reasons = [scores.undefined_reason, *(side.undefined_reason for side in sides)]
-    gap: Cells = {"gap": scores.gap_percentage_points, "reason": next((text for text in reasons if text), None)}
+    gap: _Row = {"gap": scores.gap_percentage_points, "reason": next((text for text in reasons if text), None)}
     digits = digits_of(record.unit)
     alone = [f"{name}: {a.metric} {number(a.score, digits)}, n {a.n}" for name, a in scores.apart.items()]
     balanced = None if scores.captured is None else scores.captured.balanced_accuracy
-    more: Cells = {"captured_balanced_accuracy": None if balanced is None else number(balanced)}
+    more: _Row = {"captured_balanced_accuracy": None if balanced is None else number(balanced)}
     more |= {"of_these_alone": "; ".join(alone) or None}
     return kind | gap | _sides(scores.synth, scores.captured, record.unit) | more
 
 
-def _sides(synth: SideScore | None, captured: SideScore | None, unit: str) -> Cells:
+def _sides(synth: SideScore | None, captured: SideScore | None, unit: str) -> _Row:
     digits = digits_of(unit)
-    row: Cells = {}
+    row: _Row = {}
     for name, side in (("synthetic", synth), ("captured", captured)):
         text = None if side is None else number(side.score, digits)
         if side is not None and side.ci95 is not None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Literal, TypedDict
 
 from common.errors import InputError
 from emma.data.release import DataReleaseManifest
 from emma.results.normalisation import normalise_clipped
-from emma.results.records import Board, Row
+from emma.results.records import Board, Row, ScoreRecord, TaskRecord
 from emma.tasks import Anchors, TaskID
 
 #: Arrows of the field: which way is better.
@@ -21,6 +22,43 @@ REFERENCE_NOTE = (
 
 #: What a cell of the heat map says of pretraining; a value that pretraining did not meet needs no word.
 MET = {True: "met", "unknown": "met?", False: ""}
+
+
+#: A row of a table by column: text, a number, a truth value, or None where there is nothing to show.
+Cells = Mapping[str, str | int | float | bool | None]
+
+
+class ValueRow(TypedDict):
+    """A model's score on one held-out value; ``skill`` is on the anchors' scale, clipped to [0, 1]."""
+
+    model: str
+    task: str
+    held_out: str
+    metric: str
+    score: float | None
+    text: str
+    interval: str
+    n: int
+    in_distribution: float | None
+    in_distribution_text: str
+    skill: float | None
+    skill_in_distribution: float | None
+    undefined: str | None
+    met: str
+    mark: str
+
+
+class JackknifeRow(TypedDict):
+    """The range of a model's OOD average over one kind of drop, and the drops at both ends."""
+
+    model: str
+    dropped: str
+    ood_avg: float | None
+    min: float
+    max: float
+    min_without: str
+    max_without: str
+    fragile: bool | None
 
 
 def check_release(board: Board, manifest: DataReleaseManifest) -> None:
@@ -41,9 +79,9 @@ def digits_of(unit: str) -> int:
     return 1 if unit == "degrees" else 3
 
 
-def values(board: Board, manifest: DataReleaseManifest) -> list[dict[str, Any]]:
-    """One row per model, task and held-out value of its primary protocol; ``skill`` is on the anchors' scale [0, 1]."""
-    rows = []
+def values(board: Board, manifest: DataReleaseManifest) -> list[ValueRow]:
+    """One row per model, task and held-out value of its primary protocol."""
+    rows: list[ValueRow] = []
     for row in board.models:
         for task, block in row.tasks.items():
             scale = (manifest.spec(task).anchors, block.direction)
@@ -76,18 +114,16 @@ def _skill(score: float | None, anchors: Anchors, direction: Literal["higher", "
     return None if score is None else normalise_clipped(score, anchors, direction)
 
 
-def jackknives(board: Board) -> list[dict[str, Any]]:
-    """One row per model with an OOD average and a jackknife: its range, and the drops at both ends."""
-    rows = []
+def jackknives(board: Board) -> list[JackknifeRow]:
+    """One row per model with an OOD average and kind of drop."""
+    rows: list[JackknifeRow] = []
     for row in board.models:
         if row.sensitivity is None:
             continue
         kinds = {"task": row.sensitivity.leave_one_task_out, "held-out value": row.sensitivity.leave_one_value_out}
         for kind, span in kinds.items():
             if span is not None:
-                ends = {
-                    edge: pick(span.averages, key=span.averages.get) for edge, pick in (("low", min), ("high", max))
-                }
+                lowest, highest = (pick(span.averages, key=span.averages.__getitem__) for pick in (min, max))
                 rows.append(
                     {
                         "model": row.model,
@@ -95,25 +131,25 @@ def jackknives(board: Board) -> list[dict[str, Any]]:
                         "ood_avg": row.ood_avg,
                         "min": span.min,
                         "max": span.max,
-                        "min_without": ends["low"],
-                        "max_without": ends["high"],
+                        "min_without": lowest,
+                        "max_without": highest,
                         "fragile": row.sensitivity.fragile,
                     }
                 )
     return rows
 
 
-def details(board: Board, task: TaskID) -> list[dict[str, Any]]:
+def details(board: Board, task: TaskID) -> list[dict[str, str | None]]:
     """One row per model that ran the task: each of its scores, with the standard error over held-out values."""
     rows = []
     for row in board.models:
         block = row.tasks.get(task)
         if block is None:
             continue
-        scores = {f"{block.metric} {ARROW[block.direction]}, {block.protocol}": block}
+        scores: dict[str, ScoreRecord] = {f"{block.metric} {ARROW[block.direction]}, {block.protocol}": block}
         scores |= {f"{name} {ARROW[other.direction]}": other for name, other in block.secondary_metrics.items()}
         scores |= {f"{other.metric} {ARROW[other.direction]}, {name}": other for name, other in block.secondary.items()}
-        cells: dict[str, Any] = {"model": row.model}
+        cells: dict[str, str | None] = {"model": row.model}
         for title, record in scores.items():
             error, digits = record.standard_error, digits_of(record.unit)
             cells[title] = number(record.score, digits) + (f" ± {number(error, digits)}" if error is not None else "")
@@ -133,9 +169,9 @@ def brackets(board: Board) -> dict[str, str]:
     return {row.model: places[above[index], tied_down[index]] for index, row in enumerate(ranked)}
 
 
-def tasks_of(board: Board) -> dict[TaskID, Any]:
+def tasks_of(board: Board) -> dict[TaskID, TaskRecord]:
     """The tasks that any row ran, in the first row's order, each with one row's block for its metric and unit."""
-    found: dict[TaskID, Any] = {}
+    found: dict[TaskID, TaskRecord] = {}
     for row in board.models:
         for task, block in row.tasks.items():
             found.setdefault(task, block)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
 
-Rows = Sequence[dict[str, Any]]
+#: Rows of a table by column.
+Rows = Sequence[Mapping[str, object]]
 
 #: Colours by role: those of a paper; on the page each is a variable of the style sheet, so that dark follows.
 COLOURS = {"ink": "#1c2126", "muted": "#5b6670", "rule": "#d5dade", "accent": "#0b63a5", "ground": "#ffffff"}
@@ -118,9 +119,9 @@ def jackknife(rows: Rows) -> alt.LayerChart:
 
 def gap_bars(rows: Rows, sets: Sequence[str]) -> alt.FacetChart:
     """Sim-to-real gaps, one panel per set in the order of ``sets``; surrogates are hollow and dashed, and named so."""
-    order = list(dict.fromkeys(row["model"] for row in rows))
+    order = list(dict.fromkeys(str(row["model"]) for row in rows))
     rows = [{**row, "panel": f"{row['task']}, {row['set']}: {row['kind']}"} for row in rows if row["gap"] is not None]
-    panels = list(dict.fromkeys(row["panel"] for name in sets for row in rows if row["set"] == name))
+    panels = list(dict.fromkeys(str(row["panel"]) for name in sets for row in rows if row["set"] == name))
     real = "substring(datum.kind, 0, 4) == 'real'"
     bars = (
         alt.Chart()

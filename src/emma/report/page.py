@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
 import jinja2
 import vl_convert
+from altair import TopLevelMixin
 from markupsafe import Markup
 
 from emma.captures.records import SimToRealReport
@@ -19,6 +21,8 @@ from emma.report.captures import caveats, gap_rows, mean_gaps, set_rows, without
 from emma.report.data import (
     ARROW,
     REFERENCE_NOTE,
+    Cells,
+    ValueRow,
     brackets,
     check_release,
     details,
@@ -29,77 +33,123 @@ from emma.report.data import (
     tasks_of,
     values,
 )
+from emma.report.figures import Rows
 from emma.results.records import Board
 
 #: Pixels a unit of the PNG files, for print.
 _SCALE = 3.0
 
 
+@dataclass(frozen=True)
+class Figure:
+    """A chart with what stands beside it on the page.
+
+    Attributes:
+        chart: the chart.
+        alt: its alternative text.
+        caption: what it shows.
+        rows: the rows of its table.
+        columns: the columns of its table, by key.
+        shared_legend: whether its signs are explained once for several charts.
+    """
+
+    chart: TopLevelMixin
+    alt: str
+    caption: str = ""
+    rows: Rows = ()
+    columns: tuple[str, ...] = ()
+    shared_legend: bool = False
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """Vega-Lite in the page's variables."""
+        return figures.spec(self.chart, self.alt, page=True, legend=not self.shared_legend)
+
+
 def build_figures(
     board: Board, manifest: DataReleaseManifest, report: SimToRealReport | None = None
-) -> dict[str, dict[str, Any]]:
-    """Charts by name, each with its caption, alternative text, and the rows and columns of its table."""
+) -> dict[str, Figure]:
+    """The figures by name."""
     check_release(board, manifest)
     models, tidy = [row.model for row in board.models], values(board, manifest)
-    averages = [
-        {"model": row.model, "ood_avg": row.ood_avg, "low": row.ood_avg_ci95[0], "high": row.ood_avg_ci95[1]}
-        for row in board.models
-        if row.ood_avg is not None and row.ood_avg_ci95 is not None
-    ]
-    found: dict[str, dict[str, Any]] = {}
-
-    def add(name: str, chart: Any, caption: str, alt: str, rows: list, columns: str) -> None:
-        found[name] = {"chart": chart, "caption": caption, "alt": alt, "rows": rows, "columns": columns.split()}
-
-    if averages:
-        alt = "Dot and interval per model: " + "; ".join(f"{r['model']} {number(r['ood_avg'])}" for r in averages)
-        caption = "OOD averages with 95 % intervals."
-        add("ranking", figures.ranking(averages), caption, alt, averages, "model ood_avg low high")
+    drawn: dict[str, Figure] = {}
+    if (ranking := _ranking(board)) is not None:
+        drawn["ranking"] = ranking
     for task in tasks_of(board):
         rows = [row for row in tidy if row["task"] == task.value]
-        caption = f"{rows[0]['metric']} by model and held-out value."
-        alt = f"Heat map of {task.value}: one row per model, one column per held-out value, {_span(rows, 'text')}"
-        columns = "model held_out text interval n in_distribution_text met undefined"
-        add(f"held_out_{task.value}", figures.heat_map(rows, task.value), caption, alt, rows, columns)
-        caption = "Skill on held-out values against that of a readout that has met them."
-        below = [r for r in rows if r["skill"] is not None and r["skill_in_distribution"] is not None]
-        lost = sum(r["skill"] < r["skill_in_distribution"] for r in below)
-        alt = f"Scatter of {task.value}: {lost} of {len(below)} points lie below the line of equal skill"
-        columns = "model held_out skill_in_distribution skill n"
-        add(f"transfer_{task.value}", figures.transfer(rows, task.value, models), caption, alt, rows, columns)
-    every = gap_rows(board, report)
-    if rows := [row for row in every if row["gap"] is not None]:
-        alt = f"Bars of {len(rows)} gaps in one panel per set: " + "; ".join(
-            dict.fromkeys(f"{row['set']} is {row['kind']}" for row in rows)
+        drawn[f"held_out_{task.value}"] = Figure(
+            figures.heat_map(rows, task.value),
+            f"Heat map of {task.value}: one row per model, one column per held-out value, {_span(rows)}",
+            f"{rows[0]['metric']} by model and held-out value.",
+            rows,
+            ("model", "held_out", "text", "interval", "n", "in_distribution_text", "met", "undefined"),
         )
-        panels = list(dict.fromkeys(row["set"] for row in rows))
-        caption = "Gap by set and model, in percentage points of the anchors' scale."
-        add(
-            "sim_to_real",
-            figures.gap_bars(sorted(every, key=lambda row: models.index(row["model"])), panels),
-            caption,
-            alt,
-            _points(rows),
-            "model task set kind gap",
+        pairs = [(row["skill"], row["skill_in_distribution"]) for row in rows]
+        both = [(skill, within) for skill, within in pairs if skill is not None and within is not None]
+        lost = sum(skill < within for skill, within in both)
+        drawn[f"transfer_{task.value}"] = Figure(
+            figures.transfer(rows, task.value, models),
+            f"Scatter of {task.value}: {lost} of {len(both)} points lie below the line of equal skill",
+            "Skill on held-out values against that of a readout that has met them.",
+            rows,
+            ("model", "held_out", "skill_in_distribution", "skill", "n"),
+            shared_legend=True,
         )
-    if rows := jackknives(board):
-        alt = f"Bars of {len(rows)} ranges, a tick at each average"
-        caption = "Range of each OOD average when one task or one held-out value is dropped."
-        columns = "model dropped ood_avg min min_without max max_without fragile"
-        add("jackknife", figures.jackknife(rows), caption, alt, rows, columns)
-    return found
+    if (gaps := _gaps(gap_rows(board, report), models)) is not None:
+        drawn["sim_to_real"] = gaps
+    if spans := jackknives(board):
+        drawn["jackknife"] = Figure(
+            figures.jackknife(spans),
+            f"Bars of {len(spans)} ranges, a tick at each average",
+            "Range of each OOD average when one task or one held-out value is dropped.",
+            spans,
+            ("model", "dropped", "ood_avg", "min", "min_without", "max", "max_without", "fragile"),
+        )
+    return drawn
 
 
-def _span(rows: list[dict[str, Any]], key: str) -> str:
-    defined = sorted((row for row in rows if row["score"] is not None), key=lambda row: row["score"])
-    return f"scores from {defined[0][key]} to {defined[-1][key]}" if defined else "no score defined"
+def _ranking(board: Board) -> Figure | None:
+    rows: list[dict[str, str | float]] = []
+    said = []
+    for row in board.models:
+        if row.ood_avg is not None and row.ood_avg_ci95 is not None:
+            low, high = row.ood_avg_ci95
+            rows.append({"model": row.model, "ood_avg": row.ood_avg, "low": low, "high": high})
+            said.append(f"{row.model} {number(row.ood_avg)}")
+    if not rows:
+        return None
+    text = "Dot and interval per model: " + "; ".join(said)
+    columns = ("model", "ood_avg", "low", "high")
+    return Figure(figures.ranking(rows), text, "OOD averages with 95 % intervals.", rows, columns)
 
 
-def images(found: Mapping[str, dict[str, Any]]) -> dict[str, bytes]:
+def _gaps(every: Sequence[Cells], models: Sequence[str]) -> Figure | None:
+    rows = [row for row in every if row["gap"] is not None]
+    if not rows:
+        return None
+    text = f"Bars of {len(rows)} gaps in one panel per set: "
+    return Figure(
+        figures.gap_bars(
+            sorted(every, key=lambda row: models.index(str(row["model"]))),
+            list(dict.fromkeys(str(row["set"]) for row in rows)),
+        ),
+        text + "; ".join(dict.fromkeys(f"{row['set']} is {row['kind']}" for row in rows)),
+        "Gap by set and model, in percentage points of the anchors' scale.",
+        _points(rows),
+        ("model", "task", "set", "kind", "gap"),
+    )
+
+
+def _span(rows: Sequence[ValueRow]) -> str:
+    defined = sorted((row["score"], row["text"]) for row in rows if row["score"] is not None)
+    return f"scores from {defined[0][1]} to {defined[-1][1]}" if defined else "no score defined"
+
+
+def images(drawn: Mapping[str, Figure]) -> dict[str, bytes]:
     """Every figure as SVG and PNG in a paper's colours, by file name."""
     files = {}
-    for name, item in found.items():
-        spec = figures.spec(item["chart"], item["alt"], page=False)
+    for name, figure in drawn.items():
+        spec = figures.spec(figure.chart, figure.alt, page=False)
         svg = vl_convert.vegalite_to_svg(spec)
         files[f"{name}.svg"] = svg.encode()
         files[f"{name}.png"] = vl_convert.svg_to_png(svg, scale=_SCALE)
@@ -120,20 +170,20 @@ def _cell(value: Any) -> str:
     return "–" if value is None else number(value) if isinstance(value, float) else str(value)
 
 
-def _points(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _points(rows: Sequence[Cells]) -> list[Cells]:
     """Rows with their gaps as text: percentage points, to a tenth."""
-    return [{**row, "gap": number(row["gap"], 1)} for row in rows]
+    return [{**row, "gap": number(gap if isinstance(gap := row["gap"], float) else None, 1)} for row in rows]
 
 
-def _columns(rows: list[Mapping[str, Any]]) -> list[str]:
+def _columns(rows: Sequence[Cells]) -> list[str]:
     """Keys of rows in their order, without those that hold nothing anywhere."""
     keys = dict.fromkeys(key for row in rows for key in row)
     return [key for key in keys if any(row.get(key) is not None for row in rows)]
 
 
-def _wordy(rows: list[Mapping[str, Any]], key: str) -> bool:
+def _wordy(rows: Sequence[Cells], key: str) -> bool:
     """Whether a column holds words, which stand at its left, and no numbers."""
-    return any(isinstance(row.get(key), str) and row[key][0].isalpha() for row in rows)
+    return any(isinstance(cell := row.get(key), str) and cell[0].isalpha() for row in rows)
 
 
 def _template(name: str) -> str:
@@ -144,21 +194,12 @@ def _source_hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _on_page(name: str, item: Mapping[str, Any]) -> dict[str, Any]:
-    """A figure with its chart in the page's variables; scatters share one legend."""
-    chart = figures.spec(item["chart"], item["alt"], page=True, legend=not name.startswith("transfer"))
-    return {**item, "spec": chart}
-
-
-def _legend(board: Board) -> dict[str, Any]:
+def _legend(board: Board) -> Figure:
     models = [row.model for row in board.models]
-    return {
-        "chart": figures.legend(models),
-        "alt": "Colour and shape of each model in the scatters: " + ", ".join(models),
-    }
+    return Figure(figures.legend(models), "Colour and shape of each model in the scatters: " + ", ".join(models))
 
 
-def build_page(board: Board, found: Mapping[str, dict[str, Any]], report: SimToRealReport | None = None) -> str:
+def build_page(board: Board, drawn: Mapping[str, Figure], report: SimToRealReport | None = None) -> str:
     """The page as HTML. Every text of the board is escaped; only the page's own scripts run."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("emma.report"),
@@ -166,7 +207,7 @@ def build_page(board: Board, found: Mapping[str, dict[str, Any]], report: SimToR
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
     )
-    bundle = vl_convert.javascript_bundle(None)
+    bundle = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub asks for what is optional
     script = _template("script.js")
     first, apart = ranked(board)
     return (
@@ -178,8 +219,8 @@ def build_page(board: Board, found: Mapping[str, dict[str, Any]], report: SimToR
             textbook=any(row.kind == "reference" for row in apart),
             tasks=tasks_of(board),
             brackets=brackets(board),
-            figures={name: _on_page(name, item) for name, item in found.items()},
-            legend=_on_page("legend", _legend(board)),
+            figures=drawn,
+            legend=_legend(board),
             details={task: details(board, task) for task in tasks_of(board)},
             gaps=_points(
                 [
@@ -189,7 +230,7 @@ def build_page(board: Board, found: Mapping[str, dict[str, Any]], report: SimToR
                 ]
             ),
             mean_gaps=_points(mean_gaps(board)),
-            surrogate=any("surrogate" in (row["kind"] or "") for row in gap_rows(board, report)),
+            surrogate=any("surrogate" in str(row["kind"]) for row in gap_rows(board, report)),
             sets=set_rows(report),
             caveats=caveats(report),
             without_gap=without_gap(board),

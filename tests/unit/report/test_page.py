@@ -113,7 +113,7 @@ def test_every_score_of_a_task_stands_with_its_standard_error(board, page):
 
 def test_a_value_met_in_pretraining_is_marked_in_words(board, manifest):
     found = build_figures(board, manifest)["held_out_E-ID-DRONE"]
-    marks = {row["model"]: (row["mark"], row["met"]) for row in found["rows"]}
+    marks = {row["model"]: (row["mark"], row["met"]) for row in found.rows}
     assert marks["first"] == ("met", "yes")
     assert marks["second"] == ("", "no")
     assert marks["broken"] == ("undefined", "unknown")

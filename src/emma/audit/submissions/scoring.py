@@ -51,7 +51,8 @@ def score(bundle: Bundle, expected: Expected) -> Scored:
     release, declared, seed = expected.manifest, bundle.manifest, bundle.manifest.seed
     provenance = Provenance.of(declared.model, declared, declared.pretraining, readouts=declared.readouts)
     predictions = {key: joined(bundle.table(*key), expected.folds[key]) for key in expected.of(bundle)}
-    records, hashes, replicates, sources = {}, {}, {}, {}
+    records, replicates, sources = {}, {}, {}
+    hashes: dict[TaskID, dict[str, dict[str, str]]] = {}
     metrics: dict[FoldKey, FoldRecord] = {}
     for task in (task for task in release.tasks if task in declared.readouts):
         spec, protocols = release.tasks[task], list(board_protocols(release.tasks[task]).values())

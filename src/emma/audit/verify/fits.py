@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 
@@ -176,13 +178,15 @@ class Readouts(Check):
                     self._reapply(results, key, spec, tensors)
         self.note = f"{reapplied} applied again"
 
-    def _capacity(self, path: object, spec: TaskSpec, tensors: dict[str, np.ndarray]) -> None:
+    def _capacity(self, path: Path, spec: TaskSpec, tensors: dict[str, np.ndarray]) -> None:
         readout = load_readout(spec, tensors)
         width = len(tensors["mean"])
         if width > spec.readout.max_embedding_dim or readout.parameters(width) > spec.readout.max_parameters:
             self.fault(path, f"{readout.parameters(width)} parameters for width {width}, over the pinned capacity")
 
-    def _reapply(self, results: Results, key: tuple, spec: TaskSpec, tensors: dict[str, np.ndarray]) -> None:
+    def _reapply(
+        self, results: Results, key: tuple[str, TaskID, str, str], spec: TaskSpec, tensors: dict[str, np.ndarray]
+    ) -> None:
         model, task, _, _ = key
         path = results.layout.predictions(*key)
         table = results.predictions(*key)

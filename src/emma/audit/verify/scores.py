@@ -110,8 +110,8 @@ class Runs(Check):
             }
             records[task] = task_record(manifest.tasks[task], protocols, scores, provenance.pretraining)
         named = _Model(model, actual.kind)
-        facts = {"seed": results.seed(), "eval_split": results.eval_split()}
-        return run_record(manifest, named, provenance, records, hashes, **facts)
+        seed, eval_split = results.seed(), results.eval_split()
+        return run_record(manifest, named, provenance, records, hashes, seed=seed, eval_split=eval_split)
 
 
 class Provenance(Check):
@@ -185,7 +185,8 @@ class BoardFiles(Check):
         ]
         split = results.eval_split().value.lower()
         replicates = primary_replicates(results.manifest(), files, results.seed(), split)
-        real = {row.model: row.sim_to_real for row in _board(results).models}
+        rows = _board(results).models
+        real = {row.model: row.sim_to_real for row in rows if row.sim_to_real is not None}
         return build_board(results.manifest(), runs, replicates, real)
 
 
