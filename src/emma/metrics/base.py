@@ -39,6 +39,8 @@ class Takes(StrEnum):
     """degrees ``[N]`` against degrees ``[N]``"""
     DECISIONS = "decisions"
     """class scores ``[N, C]`` or labels ``[N]`` against labels ``[N]``"""
+    NUMBERS = "numbers"
+    """real numbers ``[N]`` against real numbers ``[N]``"""
     POSITIVE_SCORE = "positive_score"
     """scores ``[N]`` that rank the positive class against ``{0, 1}`` ``[N]``"""
     VERIFICATION = "verification"

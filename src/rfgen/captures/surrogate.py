@@ -114,7 +114,7 @@ def _emission(task: SceneTask, los: Bools, bearing_deg: Floats, rng: np.random.G
 
 @_emission.register
 def _(task: Localisation, los: Bools, bearing_deg: Floats, rng: np.random.Generator) -> Emission:
-    label, *_ = task.link_labels(los, bearing_deg).values()
+    label, *_ = task.link_labels(los, bearing_deg, np.full(len(los), np.nan)).values()
     labels = [f"{value:.6f}" if isinstance(value, float) else str(value) for value in label]
     signal = task.uplink(len(los), 2 * task.samples, rng)
     return Emission(signal, labels, lead=task.samples, positions=task.array.positions())

@@ -24,13 +24,15 @@ class Links:
     """Rays of n links, padded to C clusters with zero power, the strongest cluster first.
 
     `delay_s` and `power` are `[n, C]`; `azimuth_deg` and `zenith_deg` `[n, C, 20]`, directions the ray comes from;
-    `k_linear` `[n]` is 0 where the link is not in sight; `bearing_deg` and `direct_zenith_deg` name the direct path.
+    `k_linear` `[n]` is 0 where the link is not in sight; `bearing_deg` and `direct_zenith_deg` name the direct path,
+    `distance_2d_m` its length on the ground.
     """
 
     link_id: list[str]
     los: Bools
     bearing_deg: Floats
     direct_zenith_deg: Floats
+    distance_2d_m: Floats
     k_linear: Floats
     cluster_spread_s: Floats
     delay_s: Floats
@@ -63,6 +65,7 @@ def links_from_table(table: pa.Table) -> Links:
         los=column("los"),
         bearing_deg=column("bearing_deg"),
         direct_zenith_deg=column("direct_zenith_deg"),
+        distance_2d_m=column("distance_2d_m"),
         k_linear=np.where(np.isnan(k_db), 0.0, 10.0 ** (np.nan_to_num(k_db) / 10)),
         cluster_spread_s=column("cluster_delay_spread_s"),
         delay_s=padded("path_delay_s"),

@@ -40,8 +40,11 @@ class Localisation(LinkTask):
         return self.array.elements
 
     @abstractmethod
-    def link_labels(self, los: Bools, bearing_deg: Floats) -> dict[str, Column]:
-        """Labels of n links by their line-of-sight states `[n]` and bearings `[n]` in degrees."""
+    def link_labels(self, los: Bools, bearing_deg: Floats, distance_m: Floats) -> dict[str, Column]:
+        """Labels of n links, by label column.
+
+        Line-of-sight states, bearings in degrees, and lengths on the ground in metres are all `[n]`.
+        """
 
     def uplink(self, n: int, length: int, rng: np.random.Generator) -> Complexes:
         """Random OFDM data `[n, length]` that start at a random sample of a symbol."""
@@ -66,7 +69,7 @@ class Localisation(LinkTask):
         cfo = rng.uniform(-self.cfo_ppm, self.cfo_ppm, n) * 1e-6 * setting.bands_hz[band] / self.sample_rate_hz
         iq = normalise_power(add_awgn(frequency_shift(received, cfo), snr_db, rng), setting.gain_db, rng)
         columns: dict[str, Column] = {"environment": [str(environment)] * n, "link_id": links.link_id}
-        labels = self.link_labels(links.los, links.bearing_deg)
+        labels = self.link_labels(links.los, links.bearing_deg, links.distance_2d_m)
         return self.assemble(setting, name, split, key, iq, snr_db, labels, **columns)
 
 
@@ -76,8 +79,9 @@ class AngleOfArrival(Localisation):
     names = ("E-LOC-AOA",)
     label_columns: ClassVar[LabelColumns] = {"azimuth_deg": float, "detail": str}
 
-    def link_labels(self, los: Bools, bearing_deg: Floats) -> dict[str, Column]:
+    def link_labels(self, los: Bools, bearing_deg: Floats, distance_m: Floats) -> dict[str, Column]:
         """The bearing, and in `detail` whether the link is in sight."""
+        del distance_m
         return {"azimuth_deg": bearing_deg, "detail": _states(los)}
 
 
@@ -92,9 +96,9 @@ class LineOfSight(Localisation):
         """NLOS and LOS."""
         return ("NLOS", "LOS")
 
-    def link_labels(self, los: Bools, bearing_deg: Floats) -> dict[str, Column]:
+    def link_labels(self, los: Bools, bearing_deg: Floats, distance_m: Floats) -> dict[str, Column]:
         """The line-of-sight state."""
-        del bearing_deg
+        del bearing_deg, distance_m
         return {"class": _states(los), "detail": _states(los)}
 
 

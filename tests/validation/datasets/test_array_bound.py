@@ -49,6 +49,7 @@ def one_path(azimuth: np.ndarray) -> Links:
         los=np.ones(n, bool),
         bearing_deg=azimuth,
         direct_zenith_deg=np.full(n, 90.0),
+        distance_2d_m=np.full(n, 100.0),
         k_linear=np.full(n, 1e12),
         cluster_spread_s=np.zeros(n),
         delay_s=empty,
