@@ -1,7 +1,8 @@
-"""What a worker imports before it forks: what a program imports at its top, and what its jobs imported later on.
+"""What a worker imports before it forks, by the imports of the programs themselves.
 
-Which imports in functions there can be follows from the program's import closure; which of them are worth their time,
-from its jobs: a job tells at its end which it met, and the next one finds them imported.
+At first, what a program's own file imports, and what a module that it imports in a function, since it is heavy, imports
+in functions in turn. Other imports in functions that the program can reach are many, and most jobs meet few of them: a
+job tells at its end which it met, and the next one finds them imported.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
-from workflow_support.imports import PACKAGES, late, reach_of, texts_of
+from workflow_support.imports import PACKAGES, late, reach_of, source_of, texts_of
 
 _late = functools.cache(late)
 
@@ -34,6 +35,19 @@ def late_imports(program: Path) -> frozenset[str]:
         return frozenset()
     files = [program.with_name(name) for name in texts]
     return frozenset(name for module in (*files, *reach_of(texts.values()).modules) for name in _late(module))
+
+
+def first_imports(program: Path) -> frozenset[str]:
+    """Those of its late imports that nearly every job meets: its own, and those of the modules that these name."""
+    try:
+        own = _late(program)
+    except (OSError, SyntaxError, ValueError):
+        return frozenset()
+    return frozenset(own).union(*(_late(name) for name in own if _is_module(name)))
+
+
+def _is_module(name: str) -> bool:
+    return name.partition(".")[0] in PACKAGES and source_of(name).is_file()
 
 
 class _Kept(weakref.finalize):  # type: ignore[type-arg]
@@ -64,9 +78,10 @@ class Warmth:
 
     def __init__(self, programs: Path) -> None:
         self._programs = programs
-        self._late = {path.stem: late_imports(path) for path in programs.glob("*.py")}
+        paths = sorted(programs.glob("*.py"))
+        self._late = {path.stem: late_imports(path) for path in paths}
         self._warm: set[str] = set()
-        self._met: dict[str, set[str]] = {}
+        self._met = {path.stem: set(first_imports(path)) for path in paths}
         self._told, self._tell = os.pipe()
         os.set_blocking(self._tell, False)
 
