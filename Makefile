@@ -49,6 +49,7 @@ lint: setup
 	$(BIN)/ruff format --check $(PYTHON_SOURCES)
 	$(BIN)/snakefmt --check Snakefile workflow
 	$(BIN)/lint-imports
+	$(BIN)/mypy
 	$(BIN)/snakemake --lint
 
 types: setup
