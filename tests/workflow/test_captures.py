@@ -63,7 +63,8 @@ def test_a_damaged_recording_ends_in_one_line(surrogate):
     out = surrogate.results / "out"
     entry = {"name": "surrogate_los", "adapter": "sigmf", "task": "E-LOC-LOS"}
     entry["mapping"] = {"classes": {"NLOS": "NLOS", "LOS": "LOS"}}
-    files = [item for name in ("out", "index", "record") for item in (f"--{name}", out / name)]
+    names = {"out": "scenes.parquet", "index": "index.parquet", "record": "record.json"}
+    files = [item for name, file in names.items() for item in (f"--{name}", out / file)]
     found = surrogate.script("convert_captures", "--entry", json.dumps(entry), "--root", data.parent, *files)
     data.write_bytes(kept)
     assert found.returncode == 2
