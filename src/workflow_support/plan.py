@@ -18,7 +18,7 @@ from emma.backbones.references import check_reference
 from emma.captures.settings import DEFAULT_CAPTURES, CaptureEntry, CaptureSet, load_capture_set
 from emma.data.protocols import InDistribution, board_protocols, task_protocols
 from emma.data.release import holdout_seed, load_release_config
-from emma.evaluation.metric_checks import check_metrics
+from emma.evaluation.task_metrics import check_metrics
 from emma.results.layout import FoldPlace, Layout, results_folder
 from emma.tasks import Split, TaskID, TaskSpec
 from workflow_support.config import check_config

@@ -17,7 +17,8 @@ from emma.data.tables import lists_to_matrix, matrix_to_lists, metadata_of, read
 from emma.evaluation.fitting import PredictedFold
 from emma.evaluation.records import FloatArray, FoldRecord, FoldScore, Replicates, Score, TaskScores
 from emma.evaluation.statistics import bootstrap_weights, percentile_interval
-from emma.metrics import METRICS, Metric, UndefinedMetricError
+from emma.evaluation.task_metrics import metric_of
+from emma.metrics import Metric, UndefinedMetricError
 from emma.tasks import TaskID, TaskSpec, target_of
 from emma.version import HARNESS_VERSION
 
@@ -91,7 +92,7 @@ def score_predictions(
     n = predictions.num_rows
     if undefined_reason is not None:
         return Score(score=None, n=n, ci95=None, undefined_reason=undefined_reason), None
-    metric = METRICS[metric_name]
+    metric = metric_of(spec, metric_name)
     preds, target, entries = metric_inputs(spec, metric, predictions)
     try:
         score = metric.checked(preds, target)
@@ -151,7 +152,7 @@ def score_task(
 
 def point_score(spec: TaskSpec, metric_name: str, predictions: pa.Table) -> float | None:
     """The metric alone, checked against its kernel, without an interval; None where it is undefined."""
-    metric = METRICS[metric_name]
+    metric = metric_of(spec, metric_name)
     preds, target, _ = metric_inputs(spec, metric, predictions)
     try:
         return metric.checked(preds, target)

@@ -64,8 +64,8 @@ class NMSE(Metric):
     """Normalised mean squared error in dB: error energy over channel energy, summed over all scored samples.
 
     ``preds`` and ``target``: real or complex ``[N, ...]`` of one shape. Lower is better; 0 dB is the error of
-    predicting zero, and an exact prediction gives -inf. ``10 log10(sum |preds - target|^2 / sum |target|^2)`` in double
-    precision. A sample whose reference is all zero is left out of both sums; ``details`` counts it. No library form:
+    predicting zero. ``10 log10(sum |preds - target|^2 / sum |target|^2)`` in double precision, cut off at the declared
+    -100 dB, which an exact prediction gives, so that means stay finite. A sample whose reference is all zero is left out of both sums; ``details`` counts it. No library form:
     torchmetrics' squares drop the conjugate of complex numbers, and ``(1j)**2`` is -1.
 
     Raises:
@@ -83,6 +83,7 @@ class NMSE(Metric):
     name = "NMSE"
     direction = "lower"
     unit = "dB"
+    limit_db = -100.0
     takes = frozenset({Takes.COMPLEX_TENSOR})
 
     def __call__(self, preds: Any, target: Any) -> float:
@@ -95,14 +96,15 @@ class NMSE(Metric):
         require_samples(self.name, len(energy))
         if not scored.any():
             raise UndefinedMetricError("NMSE is undefined: every reference is zero")
-        value = float(decibels(error[scored].sum() / energy[scored].sum()))
+        value = max(self.limit_db, float(decibels(error[scored].sum() / energy[scored].sum())))
         return MetricDetails(value, int(scored.sum()), tuple(np.flatnonzero(~scored).tolist()))
 
     def resampled(self, preds: Any, target: Any, weights: Any) -> Floats:
         """Return ratios of weighted sums of the energies."""
         error, energy, scored = self._energies(preds, target)
         weights = check_weights(weights, len(energy))
-        return decibels(ratio(weighted_sums(weights, error * scored), weighted_sums(weights, energy)))
+        shares = ratio(weighted_sums(weights, error * scored), weighted_sums(weights, energy))
+        return np.maximum(decibels(shares), self.limit_db)
 
     @staticmethod
     def _energies(preds: Any, target: Any) -> tuple[Floats, Floats, Mask]:

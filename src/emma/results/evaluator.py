@@ -21,7 +21,7 @@ from emma.data.protocols import InDistribution, OODProtocol, board_protocols, pr
 from emma.data.provenance import Provenance
 from emma.data.release import DataReleaseManifest, load_manifest, read_assigned
 from emma.evaluation.fitting import FittedFold, fit_fold
-from emma.evaluation.metric_checks import check_metrics
+from emma.evaluation.task_metrics import check_metrics
 from emma.evaluation.records import MetricScores
 from emma.evaluation.scoring import score_task
 from emma.results.aggregate import OODAvg, summarise

@@ -63,7 +63,7 @@ class TaskSpec(Strict):
     ``target`` names the kind of label (``emma.tasks.targets``); ``classes`` are its names where it has classes (for a
     ``binary`` target the last one is positive). ``held_out`` lists the axis values that take turns at being unseen;
     ``in_ood_avg`` says whether the score enters the OOD average. Whether the metrics measure the target is checked
-    where metrics are known: ``emma.evaluation.metric_checks``.
+    where metrics are known: ``emma.evaluation.task_metrics``.
     """
 
     target: Annotated[str, Field(description="kind of label: `angle`, `binary`, `class` or `enrolled_class`")]
@@ -83,6 +83,10 @@ class TaskSpec(Strict):
     layered_band: Annotated[
         tuple[Name, ...], Field(description="bands that are held out together with the axis, as a secondary protocol")
     ] = ()
+    k: Annotated[int | None, Field(ge=1, description="k of `TopKAccuracy`; 5 where none is pinned")] = None
+    tokenizer: Annotated[
+        str | None, Field(description="tokenizer of the caption metrics; `13a-lower` where none is pinned")
+    ] = None
 
     @field_validator("target")
     @classmethod

@@ -5,7 +5,7 @@ import pytest
 
 from common.errors import InputError
 from common.files import parse
-from emma.evaluation.metric_checks import check_metrics
+from emma.evaluation.task_metrics import check_metrics, metric_of
 from emma.metrics import METRICS
 from emma.readouts import READOUTS
 from emma.tasks import TARGETS, Anchors, OODAxis, Split, TaskID, TaskSpec
@@ -112,6 +112,8 @@ METRIC_FAULTS = [
     ({"metric": "MeanAngularError"}, "metric: MeanAngularError does not measure target binary"),
     ({"secondary_metrics": ["Bleu"]}, "metric: Bleu does not measure target binary"),
     ({"unit": "degrees"}, "unit: degrees, expected 1, that of BalancedAccuracy"),
+    ({"k": 3}, "k: none of BalancedAccuracy takes it"),
+    ({"tokenizer": "13a-lower"}, "tokenizer: none of BalancedAccuracy takes it"),
 ]
 
 
@@ -121,6 +123,17 @@ def test_a_metric_that_does_not_measure_the_target_is_refused(change, message):
     with pytest.raises(InputError, match=r"r: tasks\.E-LOC-LOS\.") as caught:
         check_metrics({TaskID.E_LOC_LOS: parse(TaskSpec, LOS | change, "r")}, "r")
     assert message in str(caught.value)
+
+
+def test_a_release_pins_k():
+    many = {"target": "class", "classes": list("abcde"), "metric": "TopKAccuracy", "k": 3, "layered_band": []}
+    spec = parse(TaskSpec, LOS | many, "r")
+    check_metrics({TaskID.E_LOC_LOS: spec}, "r")
+    ties = np.zeros((1, 5)), np.array([0])
+    assert metric_of(spec, "TopKAccuracy")(*ties) == 0.6
+    assert metric_of(spec.model_copy(update={"k": None}), "TopKAccuracy").k == 5
+    with pytest.raises(InputError, match=r"k: Input should be greater than or equal to 1"):
+        parse(TaskSpec, LOS | many | {"k": 0}, "r")
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)

@@ -1,0 +1,46 @@
+"""The metrics of a task as its release pins them, and whether they measure what the task predicts.
+
+Apart from TaskSpec, which scene and fit jobs read too: they must not depend on the code of a metric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from common.errors import InputError
+from emma.metrics import METRICS, Metric, make_metric
+from emma.tasks import TaskID, TaskSpec, target_of
+
+
+def metric_of(spec: TaskSpec, name: str) -> Metric:
+    """A metric with the task's pinned ``k`` and ``tokenizer``; ValueError for an unknown name or tokenizer."""
+    return make_metric(name, k=spec.k, tokenizer=spec.tokenizer)
+
+
+def check_metrics(tasks: Mapping[TaskID, TaskSpec], source: str | Path) -> None:
+    """Refuse a task whose metrics do not measure its target, lack a pinned key, or have another unit.
+
+    Args:
+        tasks: the declarations of a release's tasks.
+        source: what to call them in an error.
+
+    Raises:
+        InputError: names the key and what was expected.
+    """
+    for task, spec in tasks.items():
+        target, where = target_of(spec), f"{source}: tasks.{task}"
+        names = (spec.metric, *spec.secondary_metrics)
+        for name in names:
+            if name not in METRICS or target.form_for(METRICS[name]) is None:
+                expected = ", ".join(known for known in METRICS if target.form_for(METRICS[known]) is not None)
+                raise InputError(f"{where}.metric: {name} does not measure target {spec.target}, expected {expected}")
+        for key in ("k", "tokenizer"):
+            if getattr(spec, key) is not None and not any(key in METRICS[name].release_keys for name in names):
+                raise InputError(f"{where}.{key}: none of {', '.join(names)} takes it")
+        try:
+            unit = metric_of(spec, spec.metric).unit
+        except ValueError as error:
+            raise InputError(f"{where}: {error}") from None
+        if spec.unit != unit:
+            raise InputError(f"{where}.unit: {spec.unit}, expected {unit}, that of {spec.metric}")
