@@ -65,8 +65,9 @@ class NMSE(Metric):
 
     ``preds`` and ``target``: real or complex ``[N, ...]`` of one shape. Lower is better; 0 dB is the error of
     predicting zero. ``10 log10(sum |preds - target|^2 / sum |target|^2)`` in double precision, cut off at the declared
-    -100 dB, which an exact prediction gives, so that means stay finite. A sample whose reference is all zero is left out of both sums; ``details`` counts it. No library form:
-    torchmetrics' squares drop the conjugate of complex numbers, and ``(1j)**2`` is -1.
+    -100 dB, which an exact prediction gives, so that means stay finite. A sample whose reference is all zero is left
+    out of both sums; ``details`` counts it. No library form: torchmetrics' squares drop the conjugate of complex
+    numbers, and ``(1j)**2`` is -1.
 
     Raises:
         UndefinedMetricError: no samples, or every reference is zero.
