@@ -171,11 +171,11 @@ def brackets(board: Board) -> dict[str, str]:
 
 def tasks_of(board: Board) -> dict[TaskID, TaskRecord]:
     """The tasks that any row ran, in the first row's order, each with one row's block for its metric and unit."""
-    found: dict[TaskID, TaskRecord] = {}
+    blocks: dict[TaskID, TaskRecord] = {}
     for row in board.models:
         for task, block in row.tasks.items():
-            found.setdefault(task, block)
-    return found
+            blocks.setdefault(task, block)
+    return blocks
 
 
 def ranked(board: Board) -> tuple[list[Row], list[Row]]:

@@ -194,7 +194,7 @@ def rank(aggregator: OODAvg, entrants: Sequence[Entrant], level: float) -> tuple
         standings[name].rank = standings[above].rank if above is not None and tied else place + 1
     pairs = list(itertools.pairwise(ranked))
     gaps = [averages[better] - averages[worse] for better, worse in pairs]
-    draws = {name: found for name in ranked if (found := standings[name].draws) is not None}
+    draws = {name: own for name in ranked if (own := standings[name].draws) is not None}
     p_values = [_paired_p_value(draws[a], draws[b]) for a, b in pairs]
     for (name, _), p_value in zip(pairs, holm(p_values) if p_values else [], strict=True):
         standings[name].p_value_against_next = float(p_value)

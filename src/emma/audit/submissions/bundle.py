@@ -121,16 +121,16 @@ class Bundle:
     def table(self, task: TaskID, protocol: str, value: str) -> pa.Table | None:
         """A fold's predictions with the columns of SUBMITTED_SCHEMA; None where they cannot be read."""
         path = self.path(task, protocol, value)
-        found = self._tables.get(path)
-        if found is None:
-            found = self._tables[path] = self._read(path)
-        return None if isinstance(found, InputError) else found
+        read = self._tables.get(path)
+        if read is None:
+            read = self._tables[path] = self._read(path)
+        return None if isinstance(read, InputError) else read
 
     def problem(self, task: TaskID, protocol: str, value: str) -> str | None:
         """Why a fold's predictions cannot be read, or None."""
         self.table(task, protocol, value)
-        found = self._tables[self.path(task, protocol, value)]
-        return str(found) if isinstance(found, InputError) else None
+        read = self._tables[self.path(task, protocol, value)]
+        return str(read) if isinstance(read, InputError) else None
 
     def _read(self, path: Path) -> pa.Table | InputError:
         if not path.resolve().is_relative_to(self.root.resolve()):

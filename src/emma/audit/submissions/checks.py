@@ -47,13 +47,13 @@ class SameRelease(BundleCheck):
     def faults(self, bundle: Bundle, expected: Expected) -> Iterator[str]:
         """Compare the manifest's fields."""
         path, declared = bundle.root / MANIFEST_NAME, bundle.manifest
-        wanted = {
+        shared = {
             "data_release_hash": expected.manifest.data_release_hash,
             "harness_version": HARNESS_VERSION,
             "eval_split": expected.eval_split.value,
             "seed": expected.seed,
         }
-        for field, value in wanted.items():
+        for field, value in shared.items():
             if getattr(declared, field) != value:
                 yield f"{path}: {field}: expected {value}, found {getattr(declared, field)}"
         if declared.model in expected.taken:
@@ -105,13 +105,13 @@ class CompleteIds(BundleCheck):
             if table is None:
                 continue
             ids, path = table["scene_id"].to_pylist(), bundle.path(*key)
-            wanted = set(expected.folds[key].queries["scene_id"].to_pylist())
+            queries = set(expected.folds[key].queries["scene_id"].to_pylist())
             if len(set(ids)) != len(ids):
                 twice, _ = Counter(ids).most_common(1)[0]
                 yield f"{path}: scene_id: {twice[:80]} occurs twice, expected unique ids"
-            if lost := wanted - set(ids):
+            if lost := queries - set(ids):
                 yield f"{path}: scene_id: {len(lost)} missing, first {min(lost)}"
-            if foreign := set(ids) - wanted:
+            if foreign := set(ids) - queries:
                 yield f"{path}: scene_id: {len(foreign)} that the fold does not score, first {min(foreign)[:80]}"
 
 

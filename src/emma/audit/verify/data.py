@@ -126,9 +126,9 @@ class Manifest(Check):
                 self.note = "no release config at hand to compare with"
                 return
             config = load_release_config(config_path)
-            wanted = config.model_dump(mode="json") | {"caveats": list(config.all_caveats)}
-            found = manifest.model_dump(mode="json", include=set(wanted))
-            self.compare(f"{path} (against {config_path})", found, wanted)
+            expected = config.model_dump(mode="json") | {"caveats": list(config.all_caveats)}
+            actual = manifest.model_dump(mode="json", include=set(expected))
+            self.compare(f"{path} (against {config_path})", actual, expected)
             self.note = self._published(manifest, config_path.with_name(PUBLISHED))
 
     @staticmethod
@@ -190,8 +190,8 @@ class Scenes(Check):
                 index = read_index(index_path)
                 start = 0
                 for rows, _ in iterate_scenes(path):
-                    wanted = index.slice(start, rows.num_rows).select(INDEX_SCHEMA.names).replace_schema_metadata()
-                    if not rows.replace_schema_metadata().equals(wanted):
+                    expected = index.slice(start, rows.num_rows).select(INDEX_SCHEMA.names).replace_schema_metadata()
+                    if not rows.replace_schema_metadata().equals(expected):
                         raise InputError(f"{path}: rows from {start} on differ from those of {index_path.name}")
                     start += rows.num_rows
                 if start != index.num_rows:

@@ -63,16 +63,16 @@ class Regenerated(Check):
     def _columns(self, path: Path, start: int, frozen: pa.Table, columns: Columns) -> None:
         for name in sorted({*columns} & {*frozen.column_names}):
             pairs = zip(frozen[name].to_pylist(), plain_values(columns[name]), strict=True)
-            for number, (found, wanted) in enumerate(pairs, start):
-                if not _same_value(found, wanted):
-                    self.fault(path, f"{name}: scene {number}: {found}, expected {wanted}, as the recipe gives")
+            for number, (actual, expected) in enumerate(pairs, start):
+                if not _same_value(actual, expected):
+                    self.fault(path, f"{name}: scene {number}: {actual}, expected {expected}, as the recipe gives")
                     break
 
     def _near(self, path: Path, start: int, iq: np.ndarray) -> None:
-        found = np.concatenate([stored for _, stored in iterate_scenes(path, verify=False)])[start : start + len(iq)]
-        if found.shape != iq.shape:
-            raise InputError(f"{path}: scenes from {start} on: expected the shape {iq.shape}, found {found.shape}")
-        distance = np.abs(found - iq).max(axis=(1, 2)) / np.maximum(np.abs(iq).max(axis=(1, 2)), 1e-30)
+        actual = np.concatenate([stored for _, stored in iterate_scenes(path, verify=False)])[start : start + len(iq)]
+        if actual.shape != iq.shape:
+            raise InputError(f"{path}: scenes from {start} on: expected the shape {iq.shape}, found {actual.shape}")
+        distance = np.abs(actual - iq).max(axis=(1, 2)) / np.maximum(np.abs(iq).max(axis=(1, 2)), 1e-30)
         if not distance.max() <= SAMPLES:
             number = start + int(distance.argmax())
             self.fault(path, f"scene {number}: differs by {distance.max():.1e} from what the recipe gives")
@@ -101,12 +101,12 @@ class Reembedded(Check):
                     weights, root = results.layout.weights(model), results.project or results.root
                     backbone, _ = load_backbone(config, root, weights if weights.is_file() else None)
                     index, iq = next(iterate_scenes(scenes))
-                    wanted = embed_batch(backbone, iq, index, config)
-                    found = results.embeddings(model, task).of(index["scene_id"])
-                    if found.shape != wanted.shape:
-                        self.fault(path, f"expected width {wanted.shape[1]}, found {found.shape[1]}")
-                    elif wanted.size and not _relative(found, wanted) <= EMBEDDED:
-                        self.fault(path, f"differs by {_relative(found, wanted):.1e} from what {model} gives")
+                    expected = embed_batch(backbone, iq, index, config)
+                    actual = results.embeddings(model, task).of(index["scene_id"])
+                    if actual.shape != expected.shape:
+                        self.fault(path, f"expected width {expected.shape[1]}, found {actual.shape[1]}")
+                    elif expected.size and not _relative(actual, expected) <= EMBEDDED:
+                        self.fault(path, f"differs by {_relative(actual, expected):.1e} from what {model} gives")
         self.note = f"{absent} not at hand" if absent else ""
 
 
@@ -137,20 +137,20 @@ class Refitted(Check):
                 fold = results.rebuilt(task, protocol, value)
                 arguments = (results.protocols(task)[protocol], fold, assigned, results.embeddings(model, task))
                 again = fit_fold(spec, *arguments).predictions
-                found = results.predictions(*key)
-                if again["scene_id"].to_pylist() != found["scene_id"].to_pylist():
+                actual = results.predictions(*key)
+                if again["scene_id"].to_pylist() != actual["scene_id"].to_pylist():
                     raise InputError(f"{path}: scene_id: expected those of the fold")
-                tables = [lists_to_matrix(table["scores"], target_of(spec).width, path) for table in (found, again)]
+                tables = [lists_to_matrix(table["scores"], target_of(spec).width, path) for table in (actual, again)]
                 distance = target_of(spec).distance(*tables)
                 if not distance <= REFITTED:
                     self.fault(path, f"scores: differ by {distance:.1e} from those of the fold fit again")
 
 
-def _same_value(found: Any, wanted: Any) -> bool:
-    if isinstance(found, float) and isinstance(wanted, float):
-        return math.isclose(found, wanted, rel_tol=SAMPLES, abs_tol=SAMPLES)
-    return type(found) is type(wanted) and found == wanted
+def _same_value(actual: Any, expected: Any) -> bool:
+    if isinstance(actual, float) and isinstance(expected, float):
+        return math.isclose(actual, expected, rel_tol=SAMPLES, abs_tol=SAMPLES)
+    return type(actual) is type(expected) and actual == expected
 
 
-def _relative(found: np.ndarray, wanted: np.ndarray) -> float:
-    return float(np.abs(found - wanted).max() / max(np.abs(wanted).max(), 1e-30))
+def _relative(actual: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.abs(actual - expected).max() / max(np.abs(expected).max(), 1e-30))
