@@ -63,12 +63,12 @@ def _made_split(
             yield task, index_path
 
 
-def rays_of(recipe: Recipe, split: str, seed: int | str, source: Path) -> pa.Table:
+def rays_of(recipe: Recipe, split: Split, seed: int | str, source: Path) -> pa.Table:
     """The ray table of a split; InputError where the recipe allows none."""
     from rfgen.channels import split_table
 
     try:
-        return split_table(recipe, str(split), seed)
+        return split_table(recipe, split.value, seed)
     except ValueError as error:
         raise InputError(f"{source}: rfgen: {error}") from None
 

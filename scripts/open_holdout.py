@@ -22,10 +22,11 @@ def main() -> None:
     arguments = parser.parse_args()
     manifest = load_manifest(arguments.manifest)
     seed = holdout_seed(manifest)
+    committed = manifest.holdout.splits if manifest.holdout is not None else {}
     sys.stdout.write("ok    seed: its SHA-256 is holdout.seed_sha256\n")
     differing = 0
     for task, record in holdout_splits(manifest, arguments.manifest, seed):
-        expected = manifest.holdout.splits.get(task)
+        expected = committed.get(task)
         differing += record != expected
         state = "ok   " if record == expected else "FAULT"
         hashes = f"index_hash {record.index_hash}, labels_hash {record.labels_hash}"
