@@ -6,6 +6,8 @@ Names are imported when they are first used, so that ``import emma`` costs nothi
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from emma import version
+
 if TYPE_CHECKING:
     from emma.captures.adapters import RealCaptureAdapter
     from emma.captures.gap import SimToRealGap
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
     from emma.results.manifest import RunManifest
     from emma.tasks import OODAxis, Split, TaskID, TaskSpec
 
-__version__ = "0.1.0"
+
+__version__ = version.HARNESS_VERSION
 
 _HOME = {
     "tasks": ("TaskID", "TaskSpec", "OODAxis", "Split"),

@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import emma
+from emma.version import HARNESS_VERSION
 
 SOURCE = Path(__file__).parents[3] / "src"
 NAMES = [
@@ -60,3 +62,8 @@ def test_importing_the_package_or_a_fold_loads_no_heavy_library():
     assert not {"numpy", "pyarrow", "torch"} & set(run(f"import emma{loaded}").split())
     assert not {"torch", "torchmetrics", "sionna"} & set(run(f"import emma.evaluation.fitting{loaded}").split())
     assert not {"torch", "torchmetrics"} & set(run(f"from emma import METRICS, OODAvg{loaded}").split())
+
+
+def test_the_version_is_written_once():
+    project = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text())["project"]
+    assert emma.__version__ == HARNESS_VERSION == project["version"]

@@ -132,7 +132,10 @@ def test_a_name_that_no_table_has_leads_to_the_metrics():
 
 
 def test_other_names_of_emma_reach_nothing_more():
-    assert reach_of([b"import emma\nfrom emma import __version__\nemma.__version__, self.OODAvg\n"]).modules == ["emma"]
+    assert reach_of([b"import emma\nfrom emma import __version__\nemma.__version__, self.OODAvg\n"]).modules == [
+        "emma",
+        "emma.version",
+    ]
 
 
 def test_a_lazy_name_in_a_library_module_is_followed(copy):

@@ -15,6 +15,7 @@ from emma_miniature import publish_board
 
 from emma.audit.verify import Results, verify
 from emma.data.release import load_manifest
+from emma.version import HARNESS_VERSION
 
 ROOT = Path(__file__).resolve().parents[3]
 PLACE = "predictions/E-LOC-LOS/leave-one-environment-out/E_URBAN.parquet"
@@ -39,7 +40,7 @@ def make_bundle(results, folder, model="guest"):
         "model": model,
         "pretraining": "unknown",
         "data_release_hash": manifest.data_release_hash,
-        "harness_version": "0.1.0",
+        "harness_version": HARNESS_VERSION,
         "seed": 0,
         "readouts": {
             task.value: {"kind": spec.readout.kind, "embedding_dim": 6, "parameters": parameters[task.value]}
