@@ -10,8 +10,8 @@ from emma.data.protocols import InDistribution
 from emma.data.release import load_manifest
 from emma.data.tables import without_pandas
 from emma.evaluation.fitting import PredictedFold, check_complete, read_fitted
-from emma.evaluation.task_metrics import check_metrics
 from emma.evaluation.scoring import ReplicateSource, fold_record, score_task, write_replicates
+from emma.evaluation.task_metrics import check_metrics
 from emma.results.layout import Layout
 from emma.tasks import TaskID
 

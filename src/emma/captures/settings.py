@@ -177,12 +177,12 @@ def load_capture_set(root: str | Path, entry: CaptureEntry) -> CaptureSet:
         raise InputError(f"{path}: task: {declared.task}, expected {entry.task} as in real_captures")
     if (entry.path is None) != (declared.kind == "surrogate"):
         raise InputError(f"real_captures.{entry.name}: path: expected for a set of kind real, and only then")
+    if entry.path is not None and not (Path(root) / entry.path).is_dir():
+        raise InputError(f"real_captures.{entry.name}: path: {entry.path} is no folder")
     if declared.twin != "release" and bool(declared.classes) != bool(entry.mapping.classes):
         raise InputError(
             f"real_captures.{entry.name}: mapping.classes: expected where {path} names classes, and only then"
         )
-    if entry.path is not None and not (Path(root) / entry.path).is_dir():
-        raise InputError(f"real_captures.{entry.name}: path: {entry.path} is no folder")
     for name in entry.mapping.classes.values():
         if declared.classes and name not in declared.classes:
             raise InputError(f"real_captures.{entry.name}: mapping.classes: {name} is not among the classes of {path}")
