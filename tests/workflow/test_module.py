@@ -1,5 +1,6 @@
 """The workflow as a ``module`` of another workflow that stands in another folder."""
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -64,8 +65,11 @@ def test_another_workflow_scores_a_task_with_the_module(finished, tmp_path, pref
 def test_every_command_finds_its_program_from_another_folder(fresh):
     """No rule's command starts a program of the working directory."""
     texts = {path.name: path.read_text() for path in (fresh.folder / "workflow" / "rules").glob("*.smk")}
-    assert [name for name, text in texts.items() if text.count("scripts/run.py") != text.count(START)] == []
-    assert sum(text.count(START) for text in texts.values()) >= 20
+    started = {name: text.count(START) for name, text in texts.items() if "scripts/run.py" in text}
+    assert started == {"common.smk": 1}
+    shells = [line.strip() for text in texts.values() for line in re.findall(r"shell:\n(.*)", text)]
+    assert len(shells) >= 20
+    assert {line.partition("(")[0] for line in shells} == {"program"}
 
 
 def test_a_module_without_its_config_is_one_line(finished, tmp_path):

@@ -63,6 +63,7 @@ def row(clusters: int, **changes) -> dict:
         "los": True,
         "bearing_deg": 30.0,
         "direct_zenith_deg": 90.0,
+        "distance_2d_m": 100.0,
         "k_factor_db": 3.0,
         "cluster_delay_spread_s": 4e-9,
         "path_delay_s": list(rng.random(clusters) * 1e-6),

@@ -2,6 +2,7 @@
 
 import hashlib
 import inspect
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 
+from emma.data.extends import read_extended
 from rfgen import channels, scenes
 from rfgen.recipe import Recipe
 from rfgen.scenes import SPLITS, TASKS
@@ -165,10 +167,10 @@ def digest_of(recipe: Recipe) -> str:
 def test_number_of_threads_changes_nothing(tiny, releases) -> None:
     """The same bytes in another process, with other thread counts and another hash seed."""
     script = f"{inspect.getsource(digest_of)}\nprint(digest_of(Recipe.from_mapping(mapping)))"
-    start = "import hashlib, sys, yaml\nfrom rfgen import channels, scenes\nfrom rfgen.recipe import Recipe\n"
-    start += "mapping = yaml.safe_load(open(sys.argv[1]))['rfgen']\n"
+    start = "import hashlib, json, sys\nfrom rfgen import channels, scenes\nfrom rfgen.recipe import Recipe\n"
+    start += "mapping = json.loads(sys.argv[1])\n"
     counts = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "PYTHONHASHSEED"), "3")
     env = os.environ | counts | {"PYTHONPATH": str(releases.parents[1] / "src")}
-    command = [sys.executable, "-c", start + script, str(releases / "tiny.yaml")]
+    command = [sys.executable, "-c", start + script, json.dumps(read_extended(releases / "tiny.yaml")["rfgen"])]
     other = subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout.strip()
     assert other == digest_of(tiny.recipe)

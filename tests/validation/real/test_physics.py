@@ -122,7 +122,7 @@ def test_recordings_convert(captures, tmp_path, folder, name, task, mapping, sha
     labels = read_labels(tmp_path / "labels.parquet", CLASS)["class"].to_pylist()
     assert record.scenes == scenes
     assert {label: labels.count(label) for label in set(labels)} == classes
-    assert json.loads((tmp_path / "r.json").read_text()) == record
+    assert json.loads((tmp_path / "r.json").read_text()) == record.model_dump(mode="json")
 
 
 def test_keying_shows_in_the_bytes(captures):
