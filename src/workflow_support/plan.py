@@ -221,8 +221,8 @@ class Plan:
         return canonical_json(self.release.model_dump(mode="json", exclude={"rfgen"})).decode()
 
     def model_text(self, model: str) -> str:
-        """A model's config as canonical JSON."""
-        return canonical_json(self.models[model].model_dump(mode="json")).decode()
+        """A model's config as canonical JSON, without keys that have their default."""
+        return canonical_json(self.models[model].model_dump(mode="json", exclude_defaults=True)).decode()
 
     def pretrained(self) -> list[str]:
         """Models whose weights a rule makes."""

@@ -65,8 +65,11 @@ class Provenance(Strict):
         weights_sha256: str | None = None,
         readouts: dict[TaskID, DeclaredReadout] | None = None,
     ) -> Provenance:
-        """The provenance of the model that ``config`` declares; see the attributes."""
-        digest = content_hash(config.model_dump(mode="json"))
+        """The provenance of the model that ``config`` declares; see the attributes.
+
+        Keys of the config that have their default do not count, so that a task or key that is added moves no model.
+        """
+        digest = content_hash(config.model_dump(mode="json", exclude_defaults=True))
         return cls(
             name=name,
             config_sha256=digest,

@@ -32,9 +32,11 @@ def check_metrics(tasks: Mapping[TaskID, TaskSpec], source: str | Path) -> None:
         target, where = target_of(spec), f"{source}: tasks.{task}"
         names = (spec.metric, *spec.secondary_metrics)
         for name in names:
-            if name not in METRICS or target.form_for(METRICS[name]) is None:
-                expected = ", ".join(known for known in METRICS if target.form_for(METRICS[known]) is not None)
-                raise InputError(f"{where}.metric: {name} does not measure target {spec.target}, expected {expected}")
+            fitting = [known for known in METRICS if target.form_for(METRICS[known]) is not None]
+            if name not in fitting:
+                fault = f"does not measure target {spec.target}" if name in METRICS else "is unknown"
+                forms = f"a metric that takes {' or '.join(target.forms)}"
+                raise InputError(f"{where}.metric: {name} {fault}, expected {', '.join(fitting) or forms}")
         for key in ("k", "tokenizer"):
             if getattr(spec, key) is not None and not any(key in METRICS[name].release_keys for name in names):
                 raise InputError(f"{where}.{key}: none of {', '.join(names)} takes it")

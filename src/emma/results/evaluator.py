@@ -76,7 +76,11 @@ class ProtocolRunner:
         stress = manifest.stress_regimes.get(self.task, ())
         if isinstance(protocol, str):
             protocol = protocol_named(protocol, self.spec, stress)
+        if not isinstance(protocol, OODProtocol):
+            raise InputError(f"protocol: {protocol!r}, expected a name or an OODProtocol, as LeaveOneEnvironmentOut()")
         self.protocol = protocol if protocol.has_task else protocol.for_task(self.spec)
+        if self.protocol.spec != self.spec:
+            raise InputError(f"protocol {self.protocol.name}: made for another task than {self.task}")
 
     def fit(self, embeddings: Embeddings, train_index: pa.Table, eval_index: pa.Table) -> dict[str, FittedFold]:
         """Fitted folds by held-out value, on one thread as in the workflow; raises what ``fit_fold`` raises."""
@@ -259,6 +263,8 @@ class Evaluator:
         """
         spec = self.manifest.spec(task)
         task = TaskID(task)
+        if not isinstance(backbone, Backbone):
+            raise InputError(f"backbone: {type(backbone).__name__}, expected an object with name, embedding_dim and embed")
         if config is None:
             reference = f"{type(backbone).__module__}:{type(backbone).__qualname__}".replace("<", "").replace(">", "")
             known = {"name": backbone.name, "factory": _as_reference(reference), "pretraining": "unknown"}

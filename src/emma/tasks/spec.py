@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from emma.tasks.names import Name, OODAxis, Strict
 from emma.tasks.targets import TARGETS, Target
 
 #: What an earlier spelling of a value is called now.
 _RENAMED_READOUTS = {"ridge_angle": "ridge"}
+
+
+def _renamed(value: object) -> object:
+    raise ValueError(f"is now called target, expected one of {', '.join(TARGETS)}, found {value}")
 
 
 class ReadoutSpec(Strict):
@@ -66,6 +70,7 @@ class TaskSpec(Strict):
     where metrics are known: ``emma.evaluation.task_metrics``.
     """
 
+    label: Annotated[None, BeforeValidator(_renamed), Field(exclude=True, description="now called `target`")] = None
     target: Annotated[str, Field(description="kind of label: `angle`, `binary`, `class` or `enrolled_class`")]
     classes: Annotated[
         tuple[str, ...], Field(description="names of the classes; for a `binary` target the last one is positive")

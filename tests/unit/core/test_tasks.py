@@ -67,7 +67,11 @@ def readout(**changes):
         (LOS, {"target": "class", "classes": ["a"]}, "classes: expected two or more distinct names"),
         (LOS, {"target": "angle"}, "readout.kind: logistic does not fit target angle, expected ridge"),
         (LOS, {"target": "snr"}, "target: snr is unknown, expected one of angle, class, binary, enrolled_class"),
-        ({key: LOS[key] for key in LOS if key != "target"}, {"label": "label_class"}, "target: Field required"),
+        (
+            {key: LOS[key] for key in LOS if key != "target"},
+            {"label": "label_class"},
+            "label: is now called target, expected one of angle, class, binary, enrolled_class, found label_class",
+        ),
         (LOS, {"secondary_metrics": ["BalancedAccuracy"]}, "secondary_metrics: a metric occurs twice"),
         (LOS, {"ood_axis": "weather"}, "ood_axis"),
         (LOS, {"in_ood_avg": 1}, "in_ood_avg"),
@@ -107,7 +111,7 @@ def test_specs_are_frozen():
 
 
 METRIC_FAULTS = [
-    ({"metric": "Accuracy"}, "metric: Accuracy does not measure target binary, expected BalancedAccuracy, AUC, "),
+    ({"metric": "Accuracy"}, "metric: Accuracy is unknown, expected BalancedAccuracy, AUC, "),
     ({"metric": "EER"}, "metric: EER does not measure target binary"),
     ({"metric": "MeanAngularError"}, "metric: MeanAngularError does not measure target binary"),
     ({"secondary_metrics": ["Bleu"]}, "metric: Bleu does not measure target binary"),
