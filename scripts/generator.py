@@ -1,6 +1,7 @@
 """Where the generator and the benchmark meet: HOLDOUT splits from a seed, single chunks again, scenes for a look."""
 
 import contextlib
+import itertools
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,18 +75,20 @@ def rays_of(recipe: Recipe, split: Split, seed: int | str, source: Path) -> pa.T
 
 
 def sampled_chunks(results: Results, count: int = 2) -> Iterator[Chunk]:
-    """``count`` chunks of every task's DEV split, first and last among them, made again from the recipe."""
+    """``count`` chunks of every task's TRAIN and DEV, first and last among them, made again from the recipe."""
     manifest = results.manifest()
     source = results.layout.manifest
     recipe = parse(Recipe, manifest.rfgen, f"{source}: rfgen")
-    rays = rays_of(recipe, Split.DEV, manifest.seed, source)
-    for task in manifest.tasks:
-        keys = chunk_keys(recipe, task.value, Split.DEV.value)
+    splits = (Split.TRAIN, Split.DEV)
+    tables = {split: rays_of(recipe, split, manifest.seed, source) for split in splits}
+    for split, task in itertools.product(splits, manifest.tasks):
+        rays = tables[split]
+        keys = chunk_keys(recipe, task.value, split.value)
         places = sorted({round(number * (len(keys) - 1) / max(count - 1, 1)) for number in range(count)})
         chosen = [keys[place] for place in places]
-        chunks = generate(recipe, task.value, Split.DEV.value, rays, manifest.seed, chunk_keys=chosen)
+        chunks = generate(recipe, task.value, split.value, rays, manifest.seed, chunk_keys=chosen)
         for place, chunk in zip(places, chunks, strict=True):
-            yield task, Split.DEV, place * len(chunk.iq), SceneChunk(chunk.iq, chunk.metadata, chunk.labels)
+            yield task, split, place * len(chunk.iq), SceneChunk(chunk.iq, chunk.metadata, chunk.labels)
 
 
 def example_scenes(

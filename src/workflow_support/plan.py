@@ -15,7 +15,7 @@ from common.hashing import canonical_json
 from emma.audit.submissions import MANIFEST_NAME, Bundle
 from emma.backbones.load import ModelConfig, load_model_config
 from emma.backbones.references import check_reference
-from emma.captures.settings import DEFAULT_CAPTURES, CaptureEntry, CaptureSet, load_capture_set
+from emma.captures.settings import ADAPTER_CLASSES, DEFAULT_CAPTURES, CaptureEntry, CaptureSet, load_capture_set
 from emma.data.protocols import InDistribution, board_protocols, task_protocols
 from emma.data.release import holdout_seed, load_release_config
 from emma.evaluation.task_metrics import check_metrics
@@ -246,6 +246,10 @@ class Plan:
     def embed_code(self, model: str) -> str:
         """Digest of the embedding program with the model's own module."""
         return self.code("embed", self.models[model].factory or "")
+
+    def convert_code(self, name: str) -> str:
+        """Digest of the program that converts a capture set, with the set's adapter."""
+        return self.code("convert_captures", ADAPTER_CLASSES[self.captures[name][0].adapter])
 
     def embed_captures_code(self, model: str) -> str:
         """Digest of the program that embeds captured scenes, with the model's own module."""

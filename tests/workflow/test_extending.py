@@ -43,6 +43,11 @@ def test_range_estimation_is_added_by_few_files_and_moves_no_other_release(proje
             file.write_text(kept.replace(f"{below}\n", f"{below}\n{text}"))
     jobs = project.jobs()
     assert {"scenes", "release_manifest"} <= set(jobs)  # targets and names are part of every program
+    # Finished results still verify; their schema alone, which names every task, is another now.
+    still = project.script("verify", "results/releases/tiny").stdout
+    faults = [line.strip() for line in still.splitlines() if line.startswith("      ")]
+    assert faults
+    assert {line.partition(":")[0] for line in faults} == {"results/releases/tiny/leaderboard.schema.json"}
     project.complete("results/releases/tiny/release/manifest.json")
     assert (manifest(project.results)["data_release_hash"], scene_ids(project.results)) == before
 

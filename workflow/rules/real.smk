@@ -39,7 +39,7 @@ rule convert_captures:
     conda:
         ENV
     params:
-        code=code("convert_captures"),
+        code=lambda wildcards: PLAN.convert_code(wildcards.captures),
         declared=lambda wildcards: PLAN.capture_text(wildcards.captures),
         entry=lambda wildcards: PLAN.capture_entry(wildcards.captures),
         root=lambda wildcards: PLAN.capture_root(wildcards.captures),

@@ -25,25 +25,13 @@ from common.errors import InputError
 from common.files import atomic, write_json
 from common.hashing import canonical_json, content_hash, sha256
 from emma.captures.records import Conversion, ConversionRecord
-from emma.captures.settings import CaptureEntry, SceneShape
+from emma.captures.settings import ADAPTER_CLASSES, CaptureEntry, SceneShape
 from emma.data.labels import AZIMUTH, CLASS, DETAIL, labels_beside, read_labels
 from emma.data.release import split_record
 from emma.data.scenes import METADATA_SCHEMA, SceneChunk, read_index, write_scenes
 
 #: The split of every captured scene; no fold is ever fit on it.
 REAL_SPLIT = "EMMA-REAL-OOD"
-
-_HOME = {
-    "sigmf": "sigmf:SigmfAdapter",
-    "colosseum": "testbeds:ColosseumAdapter",
-    "powder": "testbeds:PowderAdapter",
-    "cosmos": "testbeds:CosmosAdapter",
-    "csi_array": "csi:CsiArrayAdapter",
-    "cir": "cir:CirAdapter",
-    "labelled_iq": "recordings:LabelledIqAdapter",
-    "mixed_iq": "recordings:MixedIqAdapter",
-    "sat_audio": "audio:SatAudioAdapter",
-}
 
 
 @dataclass(frozen=True)
@@ -247,8 +235,8 @@ class RealCaptureAdapter(ABC):
 
 def adapter(root: str | Path, entry: CaptureEntry, shape: SceneShape | None = None) -> RealCaptureAdapter:
     """The adapter that an entry names, at work on the set in ``root``."""
-    module, _, name = _HOME[entry.adapter].partition(":")
-    kind: type[RealCaptureAdapter] = getattr(importlib.import_module(f"emma.captures.{module}"), name)
+    module, _, name = ADAPTER_CLASSES[entry.adapter].partition(":")
+    kind: type[RealCaptureAdapter] = getattr(importlib.import_module(module), name)
     return kind(root, entry, shape)
 
 

@@ -23,6 +23,19 @@ Adapter = Literal[
     "sat_audio",
 ]
 
+#: Class of each adapter, ``module:name``, imported where a set is converted; the workflow takes its code from here.
+ADAPTER_CLASSES: dict[Adapter, str] = {
+    "sigmf": "emma.captures.sigmf:SigmfAdapter",
+    "colosseum": "emma.captures.testbeds:ColosseumAdapter",
+    "powder": "emma.captures.testbeds:PowderAdapter",
+    "cosmos": "emma.captures.testbeds:CosmosAdapter",
+    "csi_array": "emma.captures.csi:CsiArrayAdapter",
+    "cir": "emma.captures.cir:CirAdapter",
+    "labelled_iq": "emma.captures.recordings:LabelledIqAdapter",
+    "mixed_iq": "emma.captures.recordings:MixedIqAdapter",
+    "sat_audio": "emma.captures.audio:SatAudioAdapter",
+}
+
 _NAME = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 
 

@@ -125,7 +125,9 @@ def read_fold(
     sides = read_side(train, *place, data_release_hash), read_side(evaluation, *place, data_release_hash)
     metadata = metadata_of(sides[1])
     seed = metadata.get("enrolment_seed")
-    if seed is not None and not seed.isdecimal():
+    if seed is not None and not (seed.isascii() and seed.isdecimal()):
         raise InputError(f"{evaluation}: enrolment_seed: {seed}, expected a number of 0 or more")
+    if differing := {*metadata.items()} ^ {*metadata_of(sides[0]).items()}:
+        raise InputError(f"{train}: {min(differing)[0]}: differs from {evaluation}, expected the same on both sides")
     drawn = None if seed is None else int(seed)
     return Fold(*place, *sides, metadata.get("undefined_reason"), metadata.get("eval_split"), drawn)

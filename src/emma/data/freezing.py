@@ -75,7 +75,7 @@ def _check_labels(path: Path, index: pa.Table, labels: pa.Table, spec: TaskSpec,
     column = labels[target.column]
     if (codes := target.encode(column)).null_count:
         odd = pc.min(column.filter(pc.is_null(codes))).as_py()
-        raise InputError(f"{path}: {target.column}: {odd} is not among the classes of tasks.{task}")
+        raise InputError(f"{path}: {target.column}: {odd} is no label of tasks.{task}")
 
 
 def _check_disjoint(task: TaskID, indexes: Mapping[Split, pa.Table]) -> None:

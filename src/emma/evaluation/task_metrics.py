@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from common.errors import InputError
-from emma.metrics import METRICS, Metric, make_metric
+from emma.metrics import METRICS, Metric, TopKAccuracy, make_metric
 from emma.tasks import TaskID, TaskSpec, target_of
 
 
@@ -40,6 +40,8 @@ def check_metrics(tasks: Mapping[TaskID, TaskSpec], source: str | Path) -> None:
         for key in ("k", "tokenizer"):
             if getattr(spec, key) is not None and not any(key in METRICS[name].release_keys for name in names):
                 raise InputError(f"{where}.{key}: none of {', '.join(names)} takes it")
+        if "TopKAccuracy" in names and (k := TopKAccuracy().k if spec.k is None else spec.k) >= len(spec.classes):
+            raise InputError(f"{where}.k: {k}, expected fewer than the {len(spec.classes)} classes")
         try:
             unit = metric_of(spec, spec.metric).unit
         except ValueError as error:

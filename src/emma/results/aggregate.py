@@ -62,12 +62,18 @@ class OODAvg(Aggregator):
         return float(self.draws(fold_scores))
 
     def draws(self, fold_scores: FoldScores) -> FloatArray:
-        """The same for arrays of resamples; UndefinedMetricError where a scored task or held-out value is missing."""
+        """The same for arrays of resamples.
+
+        Raises:
+            UndefinedMetricError: a scored task or held-out value is missing, or one that the TaskSpec lacks is there.
+        """
         for task, spec in self.tasks.items():
             if task not in fold_scores:
                 raise UndefinedMetricError(f"OOD average: {task} was not run")
             if missing := [value for value in spec.held_out if value not in fold_scores[task]]:
                 raise UndefinedMetricError(f"OOD average: {task} has no score for {missing[0]}")
+            if extra := [value for value in fold_scores[task] if value not in spec.held_out]:
+                raise UndefinedMetricError(f"OOD average: {task}: {extra[0]} is no held-out value of the task")
         return self.over(fold_scores)
 
     def over(self, fold_scores: FoldScores) -> FloatArray:

@@ -55,6 +55,13 @@ class ProtocolRun:
         return summarise({value: by_metric[self.metric].score for value, by_metric in self.scores.items()}).score
 
 
+def checked_seed(seed: int) -> int:
+    """The seed; InputError for all but whole numbers from 0 on, which would draw other numbers than are recorded."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise InputError(f"seed: {seed!r}, expected a whole number of 0 or more")
+    return seed
+
+
 class ProtocolRunner:
     """Runs every fold of one protocol on one model's embeddings; only the readout is fit.
 
@@ -72,7 +79,7 @@ class ProtocolRunner:
         self, manifest: DataReleaseManifest, task: str | TaskID, protocol: OODProtocol | str, seed: int
     ) -> None:
         self.spec, self.task = manifest.spec(task), TaskID(task)
-        self.bootstrap, self.seed = manifest.bootstrap, seed
+        self.bootstrap, self.seed = manifest.bootstrap, checked_seed(seed)
         stress = manifest.stress_regimes.get(self.task, ())
         if isinstance(protocol, str):
             protocol = protocol_named(protocol, self.spec, stress)
@@ -211,7 +218,9 @@ class Evaluator:
         split: Split = Split.DEV,
     ) -> None:
         self.layout = Layout(results_folder(release, split) if results is None else results)
-        self.seed, self.split = seed, split
+        self.seed, self.split = checked_seed(seed), split
+        if split not in (Split.DEV, Split.HOLDOUT):
+            raise InputError(f"split: {split}, expected Split.DEV or Split.HOLDOUT")
         path = self.layout.manifest
         if not path.is_file():
             made = f"{Layout(results_folder(release)).manifest} --config release={release}"

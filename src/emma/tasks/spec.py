@@ -14,6 +14,8 @@ _RENAMED_READOUTS = {"ridge_angle": "ridge"}
 
 
 def _renamed(value: object) -> object:
+    if value is None:
+        return None
     raise ValueError(f"is now called target, expected one of {', '.join(TARGETS)}, found {value}")
 
 
@@ -110,6 +112,8 @@ class TaskSpec(Strict):
             raise ValueError(
                 f"readout.kind: {self.readout.kind} does not fit target {self.target}, expected {expected}"
             )
+        if self.readout.class_balanced and self.readout.kind != "logistic":
+            raise ValueError("readout.class_balanced: expected with readout.kind logistic alone")
         kind.check(self)
         if self.layered_band and not 1 < len(self.layered_band) == len(set(self.layered_band)):
             raise ValueError("layered_band: expected no band, or two or more distinct ones")

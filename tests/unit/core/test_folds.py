@@ -1,6 +1,7 @@
 """A fold's fit and prediction: nothing is fit before every guard has passed, and files say what made them."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +17,13 @@ from emma.data.embeddings import Embeddings
 from emma.data.folds import Fold, SplitNotAvailable, write_side
 from emma.data.protocols import LeaveOneBandOut, board_protocols, primary_protocol
 from emma.data.provenance import Provenance
+from emma.data.release import load_release_config
 from emma.evaluation.fitting import PREDICTION_SCHEMA, FittedFold, check_complete, fit_fold, read_fitted, write_fitted
 from emma.readouts import Readout, load_readout
 from emma.tasks import TaskID
+
+#: The tasks of release tiny, as in ``world``.
+TASKS = tuple(load_release_config(Path(__file__).parents[3] / "config/releases/tiny.yaml").tasks)
 
 HASH = "a" * 64
 PROVENANCE = Provenance(name="toy", config_sha256="0" * 64, weights_sha256=None, pretraining="unknown")
@@ -27,7 +32,7 @@ PROVENANCE = Provenance(name="toy", config_sha256="0" * 64, weights_sha256=None,
 @pytest.fixture(scope="module")
 def embeddings(world, toy, tmp_path_factory):
     found = {}
-    for task in TaskID:
+    for task in TASKS:
         path = tmp_path_factory.mktemp("embeddings") / "e.parquet"
         scenes = world.scenes(task)
         write_embeddings(path, toy, scenes, contract=Contract(batch_size=16), provenance=PROVENANCE)
@@ -47,7 +52,7 @@ def fitted(world, embeddings):
     return of
 
 
-@pytest.mark.parametrize("task", list(TaskID))
+@pytest.mark.parametrize("task", TASKS)
 def test_predictions_are_those_of_the_scored_scenes_and_come_from_the_readout(fitted, embeddings, task):
     spec, fold, result = fitted(task)
     queries = fold.eval.filter(pc.equal(fold.eval["role"], "query"))
@@ -109,7 +114,7 @@ def test_an_undefined_fold_is_written_and_read_with_its_reason(world, embeddings
     assert read.undefined_reason == "leave-one-environment-out E_URBAN: class NLOS has no fit scene"
 
 
-@pytest.mark.parametrize("task", list(TaskID))
+@pytest.mark.parametrize("task", TASKS)
 def test_the_hash_in_memory_is_the_hash_from_the_file(fitted, tmp_path, task):
     *_, result = fitted(task)
     path = tmp_path / "predictions.parquet"
@@ -158,7 +163,7 @@ def test_files_that_cannot_be_trusted_are_refused(fitted, tmp_path):
 
 
 def test_in_distribution_scores_the_same_scenes(world, embeddings):
-    for task in TaskID:
+    for task in TASKS:
         spec = world.manifest.tasks[task]
         indexes = world.indexes(task)
         scored = {}
@@ -170,7 +175,7 @@ def test_in_distribution_scores_the_same_scenes(world, embeddings):
 
 
 def test_predictions_keep_their_schema(fitted):
-    for task in TaskID:
+    for task in TASKS:
         assert fitted(task)[2].predictions.schema.equals(PREDICTION_SCHEMA)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -23,11 +24,16 @@ from emma.data.protocols import (
     primary_protocol,
     task_protocols,
 )
+from emma.data.release import load_release_config
 from emma.tasks import OODAxis, TaskID, TaskSpec
 
-AOA, LOS, DRONE, FP, AMC = TaskID
+AOA, LOS, DRONE, FP, AMC = tuple(TaskID)[:5]
 HASH = "a" * 64
 SEED = 3
+
+
+#: The tasks of release tiny, as in ``world``.
+TASKS = tuple(load_release_config(Path(__file__).parents[3] / "config/releases/tiny.yaml").tasks)
 
 
 def column(table: pa.Table, name: str) -> list:
@@ -43,7 +49,7 @@ def rows_in(index: pa.Table, fold_side: pa.Table) -> pa.Table:
     return index.filter(pc.is_in(index["scene_id"], fold_side["scene_id"].combine_chunks()))
 
 
-@pytest.fixture(params=list(TaskID), ids=str)
+@pytest.fixture(params=TASKS, ids=str)
 def every(request, world):
     """A task's protocols with its indexes."""
     task = request.param
@@ -437,6 +443,19 @@ def test_names_of_classes_are_numbered_by_the_spec_alone(world):
     expected = [float(spec.classes.index(named[scene])) for scene in column(fold.train, "scene_id")]
     assert column(fold.train, "target") == expected
     np.testing.assert_array_equal(np.unique(expected), [0, 1])
+
+
+def test_both_sides_of_a_fold_say_the_same(world, tmp_path):
+    indexes, spec = world.indexes(TaskID.E_ID_FP), world.manifest.spec(TaskID.E_ID_FP)
+    fold = primary_protocol(spec).fold("U01", *indexes, 0)
+    paths = tmp_path / "train.parquet", tmp_path / "eval.parquet"
+    release = world.manifest.data_release_hash
+    for path, side in zip(paths, ("train", "eval"), strict=True):
+        write_side(path, fold, side, release)
+    read_fold(*paths, fold.protocol, "U01", release)
+    write_side(paths[0], replace(fold, enrolment_seed=999), "train", release)
+    with pytest.raises(InputError, match=r"train\.parquet: enrolment_seed: differs from .*eval\.parquet"):
+        read_fold(*paths, fold.protocol, "U01", release)
 
 
 def test_a_protocol_is_named_without_a_task_and_bound_to_one(world):

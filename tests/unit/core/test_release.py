@@ -166,7 +166,7 @@ def test_a_new_kind_of_label_or_key_of_a_spec_changes_no_release(world, monkeypa
         column = "range_m"
 
     class Spec(TaskSpec):
-        tokenizer: str = "none"
+        another_key: str = "none"
 
     assert targets.base.TARGETS["range"] is Range
 
@@ -175,9 +175,9 @@ def test_a_new_kind_of_label_or_key_of_a_spec_changes_no_release(world, monkeypa
 
     value = world.manifest.model_dump()
     again = Manifest(**value)
-    assert again.tasks[TaskID.E_LOC_AOA].tokenizer == "none"
+    assert again.tasks[TaskID.E_LOC_AOA].another_key == "none"
     assert again.data_release_hash == world.manifest.data_release_hash
-    value["tasks"][TaskID.E_LOC_AOA]["tokenizer"] = "words"
+    value["tasks"][TaskID.E_LOC_AOA]["another_key"] = "words"
     assert Manifest(**value).data_release_hash != world.manifest.data_release_hash
 
 
@@ -216,7 +216,7 @@ def test_the_order_in_which_scenes_are_frozen_does_not_count(world, world_config
         (TaskID.E_LOC_LOS, "split", {"DEV": "TRAIN"}, "split: expected DEV in every row"),
         (TaskID.E_LOC_LOS, "task", {"E-LOC-LOS": "E-LOC-AOA"}, "task: expected E-LOC-LOS in every row"),
         (TaskID.E_LOC_LOS, "class", {"LOS": None}, "class: null"),
-        (TaskID.E_LOC_LOS, "class", {"LOS": "los"}, "class: los is not among the classes"),
+        (TaskID.E_LOC_LOS, "class", {"LOS": "los"}, "class: los is no label of tasks.E-LOC-LOS"),
     ],
 )
 def test_scenes_that_the_tasks_do_not_declare_are_refused(world, world_config, tmp_path, task, column, values, message):

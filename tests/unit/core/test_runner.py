@@ -20,7 +20,7 @@ def evaluator(world):
 
 @pytest.fixture(scope="module")
 def runs(evaluator, toy):
-    return {task: evaluator.evaluate(toy, task) for task in TaskID}
+    return {task: evaluator.evaluate(toy, task) for task in evaluator.manifest.tasks}
 
 
 def test_the_score_is_the_unweighted_mean_over_held_out_values(runs, world):
@@ -35,7 +35,7 @@ def test_the_score_is_the_unweighted_mean_over_held_out_values(runs, world):
 
 
 def test_features_that_know_the_label_beat_the_floor(runs, evaluator):
-    floors = {task: evaluator.evaluate(emma.backbones.base.prior(), task).score for task in TaskID}
+    floors = {task: evaluator.evaluate(emma.backbones.base.prior(), task).score for task in evaluator.manifest.tasks}
     assert floors[TaskID.E_LOC_LOS] == 0.5
     assert floors[TaskID.E_ID_DRONE] == 0.5
     assert floors[TaskID.E_ID_FP] == pytest.approx(1 / 4)
@@ -173,12 +173,11 @@ def test_bad_input_is_one_line(evaluator, world, tmp_path):
         emma.Evaluator("tiny", results=world.results, split=Split.HOLDOUT).evaluate(Named("n"), "E-LOC-AOA")
 
 
-def test_a_protocol_of_another_spec_is_refused(evaluator, world):
+def test_a_protocol_of_another_spec_is_refused(world):
     specs = world.manifest.tasks
     other = specs[TaskID.E_LOC_LOS].model_copy(update={"metric": "PlainAccuracy"})
-    runner = emma.ProtocolRunner(world.manifest, "E-LOC-LOS", emma.LeaveOneEnvironmentOut(other), 0)
-    with pytest.raises(InputError, match="made for another TaskSpec"):
-        runner.run(None, *evaluator.assigned(TaskID.E_LOC_LOS))
+    with pytest.raises(InputError, match="made for another task than E-LOC-LOS"):
+        emma.ProtocolRunner(world.manifest, "E-LOC-LOS", emma.LeaveOneEnvironmentOut(other), 0)
 
 
 BAND = "leave-one-band-out"
@@ -249,3 +248,37 @@ def test_the_ood_average_of_runs_is_that_of_the_board(runs, evaluator, toy, worl
     prior = evaluator.evaluate(emma.backbones.base.prior(), "E-LOC-LOS")
     with pytest.raises(InputError, match="prior on E-LOC-LOS: model_provenance"):
         evaluator.ood_average([runs[TaskID.E_LOC_AOA], prior])
+
+
+@pytest.mark.parametrize("seed", [True, "0", 1.0, -1])
+def test_a_seed_that_would_draw_other_numbers_than_are_recorded_is_refused(world, seed):
+    with pytest.raises(InputError, match=r"seed: .* expected a whole number"):
+        emma.Evaluator("tiny", results=world.results, seed=seed)
+
+
+@pytest.mark.parametrize("split", [Split.TRAIN, "other"])
+def test_only_an_evaluation_split_is_scored(world, split):
+    with pytest.raises(InputError, match=r"split: .* expected Split\.DEV or Split\.HOLDOUT"):
+        emma.Evaluator("tiny", results=world.results, split=split)
+
+
+def test_what_is_no_backbone_or_protocol_is_told_in_one_line(evaluator, toy):
+    other = emma.LeaveOneEnvironmentOut(evaluator.manifest.tasks[TaskID.E_LOC_LOS])
+    for protocol, message in (
+        (3, "protocol: 3, expected a name or an OODProtocol"),
+        (emma.LeaveOneEnvironmentOut, "expected a name or an OODProtocol"),
+        (other, "protocol leave-one-environment-out: made for another task than E-LOC-AOA"),
+    ):
+        with pytest.raises(InputError, match=message):
+            evaluator.evaluate(toy, "E-LOC-AOA", protocol=protocol)
+    with pytest.raises(InputError, match="backbone: object, expected an object with name, embedding_dim and embed"):
+        evaluator.evaluate(object(), "E-LOC-AOA")
+
+
+def test_a_value_that_the_task_does_not_hold_out_is_not_averaged(evaluator):
+    tasks = evaluator.manifest.tasks
+    scores = {task: dict.fromkeys(spec.held_out, 0.7) for task, spec in tasks.items()}
+    assert emma.OODAvg(tasks)(scores) > 0
+    scores[TaskID.E_LOC_LOS]["extra"] = 1.0
+    with pytest.raises(UndefinedMetricError, match="E-LOC-LOS: extra is no held-out value"):
+        emma.OODAvg(tasks)(scores)

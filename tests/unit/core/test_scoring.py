@@ -23,7 +23,7 @@ from emma.evaluation.statistics import bootstrap_weights
 from emma.metrics import METRICS, MetricMismatchError
 from emma.tasks import TaskID
 
-AOA, LOS, DRONE, FP, AMC = TaskID
+AOA, LOS, DRONE, FP, AMC = tuple(TaskID)[:5]
 BOOTSTRAP = BootstrapSpec(resamples=200, level=0.9)
 
 

@@ -1,6 +1,7 @@
 """TaskSpecs that contradict themselves are refused when they are read."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from common.errors import InputError
@@ -85,6 +86,7 @@ def readout(**changes):
         (LOS, readout(kind="ridge"), "readout.kind: ridge does not fit target binary, expected logistic"),
         (LOS, {"target": "angle"} | readout(kind="ridge"), "classes: expected none with target angle"),
         (LOS, readout(depth=3), "readout.depth: unknown key"),
+        (FP, {"readout": FP["readout"] | {"class_balanced": True}}, "readout.class_balanced: expected with"),
         (FP, {"ood_axis": "environment"}, "target: enrolled_class enrols devices"),
         (FP, {"held_out": ["U1", "U3"]}, "target: enrolled_class enrols devices"),
         (FP, {"readout": FP["readout"] | {"regularisation": 1.5}}, "readout.regularisation: expected a share"),
@@ -117,6 +119,7 @@ METRIC_FAULTS = [
     ({"secondary_metrics": ["Bleu"]}, "metric: Bleu does not measure target binary"),
     ({"unit": "degrees"}, "unit: degrees, expected 1, that of BalancedAccuracy"),
     ({"k": 3}, "k: none of BalancedAccuracy takes it"),
+    ({"metric": "TopKAccuracy"}, "k: 5, expected fewer than the 2 classes"),
     ({"tokenizer": "13a-lower"}, "tokenizer: none of BalancedAccuracy takes it"),
 ]
 
@@ -163,6 +166,11 @@ def test_two_classes_share_a_logit_and_a_gallery_of_two_does_not():
     assert (ranks.tolist(), decisions.tolist()) == ([0.0, 2.0], [[0.0, 0.0], [-2.0, 2.0]])
     pairs, genuine, entries = enrolled.metric_inputs(METRICS["EER"], np.array([[0.9, 0.1]]), np.array([1.0]))
     assert (pairs.tolist(), genuine.tolist(), entries) == ([0.9, 0.1], [0, 1], 2)
+
+
+def test_degrees_outside_a_turn_are_no_angle():
+    labels = pa.chunked_array([[0.0, 359.9, 360.0, -1.0, 4000.0]])
+    assert TARGETS["angle"]().encode(labels).to_pylist() == [0.0, 359.9, None, None, None]
 
 
 def test_differences_of_angles_are_those_around_the_circle():

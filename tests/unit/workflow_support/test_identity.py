@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import emma
+from emma.captures.settings import ADAPTER_CLASSES
 from workflow_support import identity, imports
 from workflow_support.identity import code_digest, library_versions, outside_digest
 from workflow_support.imports import closure, imported, late, reach, reach_of, texts_of
@@ -275,3 +276,11 @@ def test_late_imports_are_those_in_functions(tmp_path):
     assert late(path) == ["safetensors.numpy", "safetensors.numpy.save"]
     path.write_text('"""from this\n    import nothing\n"""\n')
     assert late(path) == []
+
+
+@pytest.mark.parametrize("name", ADAPTER_CLASSES)
+def test_every_adapter_is_a_part_of_its_conversion(copy, name):
+    module = ADAPTER_CLASSES[name].partition(":")[0]
+    before = code_digest(ROOT / "scripts/convert_captures.py", [module])
+    assert module in reach_of([b"import " + module.encode()]).modules
+    assert before != code_digest(ROOT / "scripts/convert_captures.py")

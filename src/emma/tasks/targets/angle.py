@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from emma.tasks.targets.base import Floats, Measure, Scores, Target
 
@@ -34,8 +35,10 @@ class Angle(Target):
         return 1
 
     def encode(self, labels: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Degrees as they are."""
-        return labels.cast(pa.float64())
+        """Degrees as they are; null for a number outside [0, 360)."""
+        degrees = labels.cast(pa.float64())
+        inside = pc.and_(pc.greater_equal(degrees, 0.0), pc.less(degrees, 360.0))
+        return pc.if_else(inside, degrees, None)
 
     def metric_inputs(self, metric: Measure, scores: Floats, target: Floats) -> tuple[Scores, Scores, int]:
         """Degrees against degrees."""
