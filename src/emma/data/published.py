@@ -72,15 +72,19 @@ def write_published(path: str | Path, releases: Mapping[str, PublishedRelease]) 
 
 def published_release(manifest: DataReleaseManifest, folder: str | Path) -> PublishedRelease:
     """What to record of a frozen release whose scenes are at ``folder/TASK/SPLIT.parquet``."""
-    content = manifest.model_dump(mode="json", include={*CONTENT} - {"splits"}, exclude_defaults=True)
     probes: dict[TaskID, dict[Split, Probe]] = {task: {} for task in manifest.splits}
     for task, own in manifest.splits.items():
         for split in own:
             path = Path(folder) / task.value / f"{split.value}.parquet"
             probes[task][split] = _probe(path, manifest.spec(task))
     return PublishedRelease(
-        data_release_hash=manifest.data_release_hash, config_sha256=content_hash(content), probes=probes
+        data_release_hash=manifest.data_release_hash, config_sha256=config_hash(manifest), probes=probes
     )
+
+
+def config_hash(manifest: DataReleaseManifest) -> str:
+    """SHA-256 of a release's content without the scenes: what its configuration alone declares."""
+    return content_hash(manifest.model_dump(mode="json", include={*CONTENT} - {"splits"}, exclude_defaults=True))
 
 
 def _probe(path: Path, spec: TaskSpec) -> Probe:

@@ -133,6 +133,16 @@ class DataReleaseManifest(Strict):
             raise InputError(f"release {self.release}: task {task}: expected one of {', '.join(self.tasks)}")
         return self.tasks[TaskID(task)]
 
+    def frozen(self, task: TaskID, split: Split) -> SplitRecord:
+        """What is frozen of a task's split, HOLDOUT by its commitment; InputError where the manifest has none."""
+        records: Mapping[Split, SplitRecord | None] = self.splits.get(task, {})
+        if split is Split.HOLDOUT and self.holdout is not None:
+            records = {Split.HOLDOUT: self.holdout.splits.get(task)}
+        record = records.get(split)
+        if record is None:
+            raise InputError(f"release {self.release}: split {split} of {task} is not in the manifest")
+        return record
+
 
 def load_release_config(path: str | Path) -> ReleaseConfig:
     """Read ``config/releases/NAME.yaml`` with what it extends, and validate it.
@@ -251,12 +261,7 @@ def read_assigned(manifest: DataReleaseManifest, task: TaskID, split: Split, ind
     Raises:
         InputError: the manifest has no such split, or index or labels are not the frozen ones.
     """
-    records: Mapping[Split, SplitRecord | None] = manifest.splits.get(task, {})
-    if split is Split.HOLDOUT and manifest.holdout is not None:
-        records = {Split.HOLDOUT: manifest.holdout.splits.get(task)}
-    record = records.get(split)
-    if record is None:
-        raise InputError(f"release {manifest.release}: split {split} of {task} is not in the manifest")
+    record = manifest.frozen(task, split)
     labels_path = labels_beside(index_path)
     index, labels = read_index(index_path), read_labels(labels_path, label_field(manifest.spec(task)))
     for path, table, frozen in ((index_path, index, record.index_hash), (labels_path, labels, record.labels_hash)):

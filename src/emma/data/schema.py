@@ -26,7 +26,8 @@ def check_version(path: str | Path, schema: pa.Schema) -> None:
     found = (schema.metadata or {}).get(_KEY.encode())
     if found != SCENE_SCHEMA.encode():
         said = "none" if found is None else found.decode(errors="replace")
-        raise InputError(f"{path}: {_KEY}: version {said}, expected {SCENE_SCHEMA}: make the scenes again")
+        again = f"delete it and run snakemake --cores 2 --config release=NAME -- {path}"
+        raise InputError(f"{path}: {_KEY}: version {said}, expected {SCENE_SCHEMA}: make it again: {again}")
 
 
 def read_stamped(path: str | Path, schema: pa.Schema, optional: Sequence[pa.Field] = ()) -> pa.Table:

@@ -218,13 +218,10 @@ class Evaluator:
         split: Split = Split.DEV,
     ) -> None:
         self.layout = Layout(results_folder(release, split) if results is None else results)
-        self.seed, self.split = checked_seed(seed), split
+        self.release, self.seed, self.split = release, checked_seed(seed), split
         if split not in (Split.DEV, Split.HOLDOUT):
             raise InputError(f"split: {split}, expected Split.DEV or Split.HOLDOUT")
-        path = self.layout.manifest
-        if not path.is_file():
-            made = f"{Layout(results_folder(release)).manifest} --config release={release}"
-            raise InputError(f"{path}: no such file; in the project's folder, make it by: snakemake --cores 2 {made}")
+        path = self._made(self.layout.manifest)
         self.manifest = load_manifest(path)
         if self.manifest.release != release:
             raise InputError(f"{self.layout.root}: release: expected {release}, found {self.manifest.release}")
@@ -232,17 +229,29 @@ class Evaluator:
 
     def assigned(self, task: TaskID) -> tuple[pa.Table, pa.Table]:
         """The frozen TRAIN and evaluation indexes of a task, checked against the manifest."""
+        splits = (Split.TRAIN, self.split)
+        for split in splits:
+            # No command makes scenes of a split that the release does not have.
+            self.manifest.frozen(task, split)
         train, evaluation = (
-            read_assigned(self.manifest, task, split, self.layout.index(task, split))
-            for split in (Split.TRAIN, self.split)
+            read_assigned(self.manifest, task, split, self._made(self.layout.index(task, split))) for split in splits
         )
         return train, evaluation
+
+    def _made(self, path: Path) -> Path:
+        """The path of a file that the workflow makes; InputError with the command that makes it where it is missing."""
+        if not path.is_file():
+            target = Path(results_folder(self.release, self.split)) / path.relative_to(self.layout.root)
+            official = " eval_split=HOLDOUT" if self.split is Split.HOLDOUT else ""
+            command = f"snakemake --cores 2 --config release={self.release}{official} -- {target}"
+            raise InputError(f"{path}: no such file; in the project's folder, make it by: {command}")
+        return path
 
     def embed(self, backbone: Backbone, task: TaskID, config: ModelConfig, provenance: Provenance) -> Embeddings:
         """Embed a task's scenes through a temporary file, in bounded memory."""
         with tempfile.TemporaryDirectory() as temporary:
             path = Path(temporary) / "embeddings.parquet"
-            scenes = [self.layout.scenes(task, split) for split in (Split.TRAIN, self.split)]
+            scenes = [self._made(self.layout.scenes(task, split)) for split in (Split.TRAIN, self.split)]
             with threadpool_limits(1):
                 write_embeddings(path, backbone, scenes, contract=config, provenance=provenance)
             return Embeddings.read(path)

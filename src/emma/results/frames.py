@@ -76,6 +76,8 @@ def load(results: str | Path = "results") -> ResultFrames:
         InputError: no leaderboard there, a fold's metrics missing, or of another release than the leaderboard.
     """
     layout = Layout(results)
+    if not layout.board.is_file():
+        raise InputError(f"{layout.board}: no such file; other releases stand under results/releases/NAME")
     board = parse(Board, read_json(layout.board), layout.board)
     folds = _frame([_fold(record) for record in _folds(layout, board)], _FOLD_COLUMNS)
     return ResultFrames(**vars(board_frames(board)), folds=folds)

@@ -12,6 +12,8 @@ from emma.tasks.targets import TARGETS, Target
 #: What an earlier spelling of a value is called now.
 _RENAMED_READOUTS = {"ridge_angle": "ridge"}
 
+_TARGET_NAMES = ", ".join(f"`{name}`" for name in TARGETS)
+
 
 def _renamed(value: object) -> object:
     if value is None:
@@ -73,7 +75,7 @@ class TaskSpec(Strict):
     """
 
     label: Annotated[None, BeforeValidator(_renamed), Field(exclude=True, description="now called `target`")] = None
-    target: Annotated[str, Field(description="kind of label: `angle`, `binary`, `class` or `enrolled_class`")]
+    target: Annotated[str, Field(description=f"a kind of label of `emma.tasks.targets`: {_TARGET_NAMES}")]
     classes: Annotated[
         tuple[str, ...], Field(description="names of the classes; for a `binary` target the last one is positive")
     ] = ()

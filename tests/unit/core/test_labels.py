@@ -121,4 +121,5 @@ def test_files_of_another_version_are_refused_by_name(write, kind, version):
     with pytest.raises(InputError) as caught:
         list(iterate_scenes(path)) if kind == "parquet" else read_labelled(index, CLASS)
     said = version or "none"
-    assert str(caught.value) == f"{path}: scene_schema: version {said}, expected 2: make the scenes again"
+    again = f"make it again: delete it and run snakemake --cores 2 --config release=NAME -- {path}"
+    assert str(caught.value) == f"{path}: scene_schema: version {said}, expected 2: {again}"

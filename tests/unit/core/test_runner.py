@@ -1,5 +1,6 @@
 """Runs without the workflow: one backbone, one task, the same numbers every time."""
 
+import shutil
 from html.parser import HTMLParser
 
 import numpy as np
@@ -140,12 +141,26 @@ def test_results_are_found_by_the_releases_name(world, tmp_path, monkeypatch):
     (tmp_path / "results/releases/tiny").symlink_to(world.results)
     assert emma.Evaluator("tiny").manifest == world.manifest
     for release, folder in (("v0.1", "results"), ("v0.2", "results/releases/v0.2")):
-        made = f"make it by: snakemake --cores 2 {folder}/release/manifest.json --config release={release}"
+        made = f"make it by: snakemake --cores 2 --config release={release} -- {folder}/release/manifest.json"
         with pytest.raises(InputError, match=made) as caught:
             emma.Evaluator(release)
         assert "\n" not in str(caught.value)
-    with pytest.raises(InputError, match=r"^results/holdout/release/manifest\.json: no such file"):
+    path = "results/holdout/release/manifest.json"
+    made = f"snakemake --cores 2 --config release=v0.1 eval_split=HOLDOUT -- {path}"
+    with pytest.raises(InputError, match=rf"^{path}: no such file; .* make it by: {made}$"):
         emma.Evaluator(split=Split.HOLDOUT)
+
+
+@pytest.mark.parametrize("kind", ["index.parquet", "parquet"])
+def test_scenes_that_are_missing_come_with_the_command_that_makes_them(world, toy, tmp_path, kind):
+    results = tmp_path / "copy"
+    shutil.copytree(world.results, results)
+    name = f"scenes/E-LOC-AOA/DEV.{kind}"
+    (results / name).unlink()
+    with pytest.raises(InputError) as caught:
+        emma.Evaluator("tiny", results=results).evaluate(toy, "E-LOC-AOA")
+    made = f"snakemake --cores 2 --config release=tiny -- results/releases/tiny/{name}"
+    assert str(caught.value) == f"{results / name}: no such file; in the project's folder, make it by: {made}"
 
 
 class Named:

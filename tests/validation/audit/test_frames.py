@@ -101,7 +101,9 @@ def test_folds_that_are_not_the_boards_are_refused(project):
     path.unlink()
     with pytest.raises(InputError, match=r"U02/metrics\.json: no such file"):
         emma.results.load(results)
-    with pytest.raises(InputError, match=r"leaderboard\.json: no such file"):
+    with pytest.raises(
+        InputError, match=r"leaderboard\.json: no such file; other releases stand under results/releases/NAME"
+    ):
         emma.results.load(project)
 
 

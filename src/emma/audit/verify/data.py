@@ -14,7 +14,7 @@ from emma.audit.verify.captures import capture_files
 from emma.audit.verify.results import Results
 from emma.backbones.load import load_model_config
 from emma.data.provenance import Provenance
-from emma.data.published import PUBLISHED, load_published
+from emma.data.published import PUBLISHED, config_hash, load_published
 from emma.data.release import DataReleaseManifest, SplitRecord, load_release_config
 from emma.data.scenes import INDEX_SCHEMA, iterate_scenes, read_index
 from emma.results.layout import Layout
@@ -137,8 +137,11 @@ class Manifest(Check):
         recorded = load_published(path).get(manifest.release)
         if recorded is None:
             return f"{manifest.release} is not among the published releases"
-        same = recorded.data_release_hash == manifest.data_release_hash
-        return "the published hash" if same else "not the published hash: other floating point, or other content"
+        if recorded.data_release_hash == manifest.data_release_hash:
+            return "the published hash"
+        same = recorded.config_sha256 == config_hash(manifest)
+        why = "other floating point or other scenes" if same else "its config differs from the published one"
+        return f"not the published hash: {why}"
 
 
 class Indexes(Check):
