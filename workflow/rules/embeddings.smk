@@ -8,6 +8,7 @@ rule pretrain:
         LAYOUT.weights("{model}"),
     log:
         LAYOUT.log("pretrain", "{model}"),
+    priority: 1
     conda:
         ENV
     params:

@@ -1,4 +1,5 @@
 # Rays and scenes by the generator, and the manifest that freezes them.
+# With training they are the longest chain of a cold run: what has priority starts before all else.
 
 
 rule channels:
@@ -6,6 +7,7 @@ rule channels:
         LAYOUT.channels("{split}"),
     log:
         LAYOUT.log("channels", "{split}"),
+    priority: 1
     conda:
         ENV
     params:
@@ -28,6 +30,7 @@ rule scenes:
         labels=LAYOUT.labels("{task}", "{split}"),
     log:
         LAYOUT.log("scenes", "{task}", "{split}"),
+    priority: 1
     conda:
         ENV
     params:
