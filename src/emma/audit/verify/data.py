@@ -14,7 +14,7 @@ from emma.audit.verify.captures import capture_files
 from emma.audit.verify.results import Results
 from emma.backbones.load import load_model_config
 from emma.data.provenance import Provenance
-from emma.data.published import PUBLISHED, config_hash, load_published
+from emma.data.published import PUBLISHED, config_hash, differences, load_published, published_release
 from emma.data.release import DataReleaseManifest, SplitRecord, load_release_config
 from emma.data.scenes import INDEX_SCHEMA, iterate_scenes, read_index
 from emma.results.layout import Layout
@@ -129,19 +129,27 @@ class Manifest(Check):
             expected = config.model_dump(mode="json") | {"caveats": list(config.all_caveats)}
             actual = manifest.model_dump(mode="json", include=set(expected))
             self.compare(f"{path} (against {config_path})", actual, expected)
-            self.note = self._published(manifest, config_path.with_name(PUBLISHED))
+            self.note = self._published(results, manifest, config_path.with_name(PUBLISHED))
 
-    @staticmethod
-    def _published(manifest: DataReleaseManifest, path: Path) -> str:
-        """Whether the hash is the one on record; a release that is not on record, or other machine, is no fault."""
+    def _published(self, results: Results, manifest: DataReleaseManifest, path: Path) -> str:
+        """Whether the hash is the one on record.
+
+        A release that is not on record, another config and other floating point are no fault; scenes of the recorded
+        config that differ by more than that are one.
+        """
         recorded = load_published(path).get(manifest.release)
         if recorded is None:
             return f"{manifest.release} is not among the published releases"
         if recorded.data_release_hash == manifest.data_release_hash:
             return "the published hash"
-        same = recorded.config_sha256 == config_hash(manifest)
-        why = "other floating point or other scenes" if same else "its config differs from the published one"
-        return f"not the published hash: {why}"
+        if recorded.config_sha256 != config_hash(manifest):
+            return "not the published hash: its config differs from the published one"
+        places = [results.layout.scenes(task, split) for task, own in manifest.splits.items() for split in own]
+        if not all(place.is_file() for place in places):
+            return "not the published hash: other floating point or other scenes, which are not at hand"
+        for part in differences(published_release(manifest, results.layout.at("scenes")), recorded):
+            self.fault(results.layout.manifest, f"{part}: not those of the published release")
+        return "not the published hash: other floating point" if not self.faults else "not the published hash"
 
 
 class Indexes(Check):
