@@ -87,7 +87,7 @@ class ProtocolRunner:
             raise InputError(f"protocol: {protocol!r}, expected a name or an OODProtocol, as LeaveOneEnvironmentOut()")
         self.protocol = protocol if protocol.has_task else protocol.for_task(self.spec)
         if self.protocol.spec != self.spec:
-            raise InputError(f"protocol {self.protocol.name}: made for another task than {self.task}")
+            raise InputError(f"protocol {self.protocol.name}: made for another TaskSpec than the release's {self.task}")
 
     def fit(self, embeddings: Embeddings, train_index: pa.Table, eval_index: pa.Table) -> dict[str, FittedFold]:
         """Fitted folds by held-out value, on one thread as in the workflow; raises what ``fit_fold`` raises."""

@@ -191,7 +191,7 @@ def test_bad_input_is_one_line(evaluator, world, tmp_path):
 def test_a_protocol_of_another_spec_is_refused(world):
     specs = world.manifest.tasks
     other = specs[TaskID.E_LOC_LOS].model_copy(update={"metric": "PlainAccuracy"})
-    with pytest.raises(InputError, match="made for another task than E-LOC-LOS"):
+    with pytest.raises(InputError, match="made for another TaskSpec than the release's E-LOC-LOS"):
         emma.ProtocolRunner(world.manifest, "E-LOC-LOS", emma.LeaveOneEnvironmentOut(other), 0)
 
 
@@ -282,7 +282,7 @@ def test_what_is_no_backbone_or_protocol_is_told_in_one_line(evaluator, toy):
     for protocol, message in (
         (3, "protocol: 3, expected a name or an OODProtocol"),
         (emma.LeaveOneEnvironmentOut, "expected a name or an OODProtocol"),
-        (other, "protocol leave-one-environment-out: made for another task than E-LOC-AOA"),
+        (other, "protocol leave-one-environment-out: made for another TaskSpec than the release's E-LOC-AOA"),
     ):
         with pytest.raises(InputError, match=message):
             evaluator.evaluate(toy, "E-LOC-AOA", protocol=protocol)

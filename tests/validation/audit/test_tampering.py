@@ -349,7 +349,7 @@ TAMPERINGS = {
     "enrolment seed of a fold": (
         with_metadata("splits/E-ID-FP/leave-one-unit-out/U01/eval.parquet", enrolment_seed="1"),
         "splits",
-        "splits/E-ID-FP/leave-one-unit-out/U01/eval.parquet",
+        "splits/E-ID-FP/leave-one-unit-out/U01/train.parquet",
     ),
     "replicates of another seed": (
         with_metadata("folds/few/E-ID-FP/score_replicates.parquet", seed="1"),

@@ -125,7 +125,7 @@ def test_provenance_names_the_config_and_the_weights(models, tmp_path) -> None:
 
     config = load_model_config(models / "dsp.yaml")
     _, provenance = load_backbone(config)
-    assert provenance.config_sha256 == content_hash(config.model_dump(mode="json"))
+    assert provenance.config_sha256 == content_hash(config.model_dump(mode="json", exclude_defaults=True))
     assert provenance.weights_sha256 is None
     from emma.backbones.conv import seeded_encoder
 
