@@ -7,6 +7,7 @@ the features are (Nocedal and Wright, "Numerical Optimization", 2nd edition, sec
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,7 +133,7 @@ class CrossEntropy:
 def minimise(loss: CrossEntropy) -> tuple[Floats, float]:
     """Minimise from zero, by scipy, in preconditioned coordinates.
 
-    L-BFGS-B, preconditioned by the curvature at zero, is enough for nearly every fit. Where it is not (separable$
+    L-BFGS-B, preconditioned by the curvature at zero, is enough for nearly every fit. Where it is not (separable
     classes, weak regularisation), Newton's steps within a trust region go on from there, preconditioned anew.
 
     Returns:
@@ -171,9 +172,12 @@ class _Round:
         """The point that conjugate gradients within a trust region find, and the length of its gradient."""
         from scipy.optimize import minimize
 
+        @lru_cache(maxsize=1)  # many products are asked for at one point
+        def hessian(moved: bytes) -> Callable[[Floats], Floats]:
+            return self.loss.curvature(self._coefficients(np.frombuffer(moved)))
+
         def curvature(moved: Floats, direction: Floats) -> Floats:
-            bent = self.loss.curvature(self._coefficients(moved))(self._unfolded(direction))
-            return self._folded(bent)
+            return self._folded(hessian(moved.tobytes())(self._unfolded(direction)))
 
         limits = {"maxiter": _ITERATIONS, "gtol": GRADIENT_TOLERANCE}
         zero = np.zeros(self.start.size)
