@@ -17,8 +17,6 @@ from emma.tasks import Split, TaskID
 
 def main() -> None:
     """Fit one fold and write its readout and predictions, both or neither."""
-    import emma.readouts.cross_entropy  # noqa: F401 (tells a warm worker what to import once: most fits are logistic)
-
     without_pandas()
     parser = OneLineParser(description=__doc__)
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")

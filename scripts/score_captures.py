@@ -18,8 +18,6 @@ from emma.tasks import Split
 
 def main() -> None:
     """Write metrics.json and the predictions of both sides for every set."""
-    import emma.metrics.library  # noqa: F401 (tells a warm worker what to import once: every score is compared with the library's)
-
     without_pandas()
     parser = OneLineParser(description=__doc__)
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
