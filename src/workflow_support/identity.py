@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from common.hashing import content_hash, sha256
@@ -74,15 +74,18 @@ def _lists(info: Path, pattern: re.Pattern[str]) -> bool:
     return record.is_file() and pattern.search(record.read_text(encoding="utf-8")) is not None
 
 
-def _digests(reached: Reach) -> dict[str, dict[str, str]]:
-    """Digests of modules and of their packages' data files, and versions of libraries."""
+def _digest(texts: Mapping[str, bytes], reached: Reach) -> str:
+    """Digest of texts by file name, of modules and their packages' data files, and of the versions of libraries."""
     packages = [module for module in reached.modules if source_of(module).name == "__init__.py"]
     data = {name: digest for package in packages for name, digest in _data_digests(package).items()}
-    return {
-        "modules": {module: _module_digest(module) for module in reached.modules},
-        "data": data,
-        "libraries": library_versions(reached.packages),
-    }
+    return content_hash(
+        {
+            "files": {name: sha256(text) for name, text in texts.items()},
+            "modules": {module: _module_digest(module) for module in reached.modules},
+            "data": data,
+            "libraries": library_versions(reached.packages),
+        }
+    )
 
 
 def library_versions(packages: Iterable[str]) -> dict[str, str]:
@@ -104,7 +107,7 @@ def code_digest(program: str | Path, factories: Sequence[str] = ()) -> str:
     texts = texts_of(program)
     own, loaded = reach_of(texts.values()), reach(factories)
     reached = Reach(*(sorted({*one, *other}) for one, other in zip(own, loaded, strict=True)))
-    return content_hash({"files": {name: sha256(text) for name, text in texts.items()}, **_digests(reached)})
+    return _digest(texts, reached)
 
 
 def outside_digest(root: str | Path, module: str) -> str:
@@ -122,6 +125,4 @@ def outside_digest(root: str | Path, module: str) -> str:
     # A module at the top of the project has the whole project beside it: only itself counts.
     beside = sorted(folder.glob("*.py")) if folder != Path(root) else [stem.with_suffix(".py")]
     texts = {path.name: path.read_bytes() for path in beside}
-    return content_hash(
-        {"files": {name: sha256(text) for name, text in texts.items()}, **_digests(reach_of(texts.values()))}
-    )
+    return _digest(texts, reach_of(texts.values()))

@@ -91,13 +91,15 @@ class ProtocolRunner:
 
     def fit(self, embeddings: Embeddings, train_index: pa.Table, eval_index: pa.Table) -> dict[str, FittedFold]:
         """Fitted folds by held-out value, on one thread as in the workflow; raises what ``fit_fold`` raises."""
-        assigned = (train_index, eval_index)
+        return self._fit(self.protocol, embeddings, (train_index, eval_index))
+
+    def _fit(
+        self, protocol: OODProtocol, embeddings: Embeddings, assigned: tuple[pa.Table, pa.Table]
+    ) -> dict[str, FittedFold]:
         with threadpool_limits(1):
             return {
-                value: fit_fold(
-                    self.spec, self.protocol, self.protocol.fold(value, *assigned, self.seed), assigned, embeddings
-                )
-                for value in self.protocol.eval_values()
+                value: fit_fold(self.spec, protocol, protocol.fold(value, *assigned, self.seed), assigned, embeddings)
+                for value in protocol.eval_values()
             }
 
     def run(self, embeddings: Embeddings, train_index: pa.Table, eval_index: pa.Table) -> ProtocolRun:
@@ -111,15 +113,11 @@ class ProtocolRunner:
         Raises:
             InputError: what ``fit_fold`` raises.
         """
-        folds = self.fit(embeddings, train_index, eval_index)
-        within = InDistribution(self.spec)
-        with threadpool_limits(1):
-            assigned = (train_index, eval_index)
-            reference = fit_fold(self.spec, within, within.fold("all", *assigned, self.seed), assigned, embeddings)
-        name = self.protocol.name
-        predictions = predictions_of({within.name: {"all": reference}, name: folds})
+        assigned, name = (train_index, eval_index), self.protocol.name
+        folds = {each.name: self._fit(each, embeddings, assigned) for each in (self.protocol, InDistribution(self.spec))}
+        predictions = predictions_of(folds)
         scores, _ = score_task(self.spec, self.task.value, predictions, self.bootstrap, self.seed, only=[name])
-        return ProtocolRun(self.spec.metric, folds, scores[name])
+        return ProtocolRun(self.spec.metric, folds[name], scores[name])
 
 
 def predictions_of(folds: Mapping[str, FittedFolds]) -> dict[str, dict[str, tuple[pa.Table, str | None]]]:
