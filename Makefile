@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 SNAKEMAKE := $(if $(filter true 1,$(CI)),TTY_INTERACTIVE=0 )$(BIN)/snakemake --logger rich --cores $(CORES)
 PYTHON_SOURCES := src scripts tests benchmarks examples
 
-.PHONY: setup cluster leaderboard reports test test-cluster lint types format freeze bench clean
+.PHONY: setup cluster leaderboard reports test test-code test-validity test-cluster lint types format freeze bench clean
 
 setup: $(VENV)/installed
 
@@ -37,8 +37,16 @@ leaderboard: setup
 reports: setup
 	$(SNAKEMAKE) all
 
+# Two processes, one per core of a small machine; each one's output comes whole.
 test: setup
-	$(BIN)/python -m pytest
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target --keep-going test-code test-validity
+
+test-code: setup
+	$(BIN)/python -m pytest tests/unit tests/workflow tests/validation/datasets tests/validation/real
+
+test-validity: setup
+	$(BIN)/python -m pytest tests/validation/harness tests/validation/audit tests/validation/metrics \
+		tests/validation/floor_events
 
 # Apart from `make test`: what it installs is not in the lock.
 test-cluster: cluster
@@ -62,7 +70,7 @@ format: setup
 
 # After a change of scenes, labels, specs or scoring that is meant: records the hashes of the releases that ship.
 freeze: setup
-	$(BIN)/python scripts/freeze.py $(or $(RELEASES),tiny v0.1 v0.2)
+	$(BIN)/python scripts/freeze.py $(or $(RELEASES),tiny v0.1 v1.0)
 
 bench: setup
 	$(BIN)/python benchmarks/run_all.py $(if $(ONLY),--only $(ONLY))

@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +18,11 @@ from emma.audit.verify.deep import Chunk
 from emma.data.freezing import freeze
 from emma.data.labels import label_field, labels_beside, read_labels
 from emma.data.published import PublishedRelease, published_release
-from emma.data.release import DataReleaseManifest, ReleaseConfig, SplitRecord, split_record
+from emma.data.release import DataReleaseManifest, ReleaseConfig, SplitRecord, split_record, split_seed
 from emma.data.scenes import SceneChunk, read_index, write_scenes
 from emma.tasks import Split, TaskID
 from rfgen.recipe import Recipe
-from rfgen.scenes import chunk_keys, generate
+from rfgen.scenes import chunk_keys, generate, truths
 
 
 def holdout_splits(
@@ -72,6 +72,34 @@ def rays_of(recipe: Recipe, split: Split, seed: int | str, source: Path) -> pa.T
         return split_table(recipe, split.value, seed)
     except ValueError as error:
         raise InputError(f"{source}: rfgen: {error}") from None
+
+
+def true_parameters(
+    config: ReleaseConfig, source: Path, task: TaskID, rays: Mapping[str, pa.Table], ids: Mapping[str, pa.ChunkedArray]
+) -> Iterator[tuple[pa.ChunkedArray, np.ndarray]]:
+    """Scene ids with features of their true parameters, float32 ``[n, D]``, chunk by chunk, split after split.
+
+    Args:
+        config: the release.
+        source: its file.
+        task: a task of it.
+        rays: ray tables by split.
+        ids: scene ids by split, in the order that the scenes were made in.
+
+    Raises:
+        InputError: a task that states no truth, or ids that are not those of the recipe's scenes.
+    """
+    recipe = parse(Recipe, config.rfgen, f"{source}: rfgen")
+    for split, known in ids.items():
+        place = 0
+        try:
+            for values in truths(recipe, task.value, split, rays[split], split_seed(config, split)):
+                yield known.slice(place, len(values)), values.astype(np.float32)
+                place += len(values)
+        except (NotImplementedError, ValueError) as error:
+            raise InputError(f"{source}: rfgen: {error}") from None
+        if place != len(known):
+            raise InputError(f"{source}: rfgen: {place} scenes of {task} in {split}, expected {len(known)} as frozen")
 
 
 def sampled_chunks(results: Results, count: int = 2) -> Iterator[Chunk]:

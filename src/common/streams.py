@@ -1,8 +1,8 @@
 """Random streams that depend on a seed and a name alone, the same on every machine and in any order.
 
 There are two constructions, both Philox behind SHA-256. ``stream`` names the generator's draws by the JSON of seed and
-key; the shipped scenes rest on its bytes. ``random_generator`` names the evaluation's draws (bootstrap resamples,
-enrolment sessions) by typed words with their lengths; the published intervals rest on its bytes. They never give the
+key; the shipped scenes rest on its bytes. ``random_generator`` names the evaluation's draws (bootstrap
+resamples) by typed words with their lengths; the published intervals rest on its bytes. They never give the
 same stream, and neither can take over from the other without changing shipped numbers. New code takes ``stream``.
 """
 

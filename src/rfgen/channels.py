@@ -1,6 +1,7 @@
 """Tables of rays from Sionna's TR 38.901 models; the only module that imports Sionna, and only when a table is made."""
 
 import contextlib
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 
 from common.streams import Seed, entropy, stream
 from rfgen.physics import laws
-from rfgen.physics.environment import Environment
+from rfgen.physics.environment import Environment, Profiles
+from rfgen.physics.propagation import SUBCLUSTER_DELAYS
 from rfgen.physics.types import Bools, Floats
 from rfgen.recipe import Recipe
 from rfgen.scenes.base import LinkTask, Setting, Split
@@ -27,16 +29,16 @@ SCHEMA = pa.schema(
         pa.field("high", pa.bool_(), nullable=False),
         pa.field("bearing_deg", pa.float64(), nullable=False),
         pa.field("direct_zenith_deg", pa.float64(), nullable=False),
-        pa.field("distance_2d_m", pa.float64(), nullable=False),
-        pa.field("base_height_m", pa.float64(), nullable=False),
-        pa.field("terminal_height_m", pa.float64(), nullable=False),
+        pa.field("distance_2d_m", pa.float64()),
+        pa.field("base_height_m", pa.float64()),
+        pa.field("terminal_height_m", pa.float64()),
         pa.field("k_factor_db", pa.float64()),
         pa.field("delay_spread_s", pa.float64(), nullable=False),
         pa.field("cluster_delay_spread_s", pa.float64(), nullable=False),
-        pa.field("path_delay_s", pa.list_(pa.float32()), nullable=False),
-        pa.field("path_power", pa.list_(pa.float32()), nullable=False),
-        pa.field("ray_azimuth_deg", pa.list_(pa.float32()), nullable=False),
-        pa.field("ray_zenith_deg", pa.list_(pa.float32()), nullable=False),
+        pa.field("path_delay_s", pa.list_(pa.float64()), nullable=False),
+        pa.field("path_power", pa.list_(pa.float64()), nullable=False),
+        pa.field("ray_azimuth_deg", pa.list_(pa.float64()), nullable=False),
+        pa.field("ray_zenith_deg", pa.list_(pa.float64()), nullable=False),
     ]
 )
 #: Columns of a ray table: one value, or one array, per link.
@@ -44,6 +46,10 @@ Columns = dict[str, Sequence[Any] | NDArray[Any]]
 
 # Rays are drawn at a terminal of this height [m] when the emitter is above it: the echoes come from the ground.
 ECHO_HEIGHT_M = 1.5
+# Profiles of TR 38.901 7.7.1, and offsets of the rays within a cluster of unit spread (Table 7.5-3).
+PROFILES = ("A", "B", "C", "D", "E")
+_OFFSETS = (0.0447, 0.1413, 0.2492, 0.3715, 0.5129, 0.6797, 0.8844, 1.1481, 1.5195, 2.1551)
+RAY_OFFSETS = np.array([sign * offset for offset in _OFFSETS for sign in (1, -1)])
 
 
 def links(recipe: Recipe, split: Split) -> list[tuple[str, str]]:
@@ -71,12 +77,15 @@ def ray_table(recipe: Recipe, split: Split, environment: str, band: str, seed: S
     Uplink: angles are those at the base station, directions the wave comes from. Columns: `link_id` (unique),
     `split`, `environment`, `band`, `task`, `index` (the scene's number within task, environment and band), `los`,
     `high` (an aerial emitter), `bearing_deg` [0, 360), `direct_zenith_deg`, `distance_2d_m`, `base_height_m`,
-    `terminal_height_m`, `k_factor_db` (null out of sight), `delay_spread_s` (the large-scale parameter),
-    `cluster_delay_spread_s`, and per cluster, the strongest first: `path_delay_s`, `path_power` (sums to 1 without
-    the direct path, which K adds), and twenty rays a cluster in `ray_azimuth_deg` and `ray_zenith_deg`.
+    `terminal_height_m` (null for profiles, which have no place), `k_factor_db` (null out of sight), `delay_spread_s`
+    (the large-scale parameter), `cluster_delay_spread_s`, and per cluster, the strongest first: `path_delay_s`,
+    `path_power` (sums to 1 without the direct path, which K adds), and twenty rays a cluster in `ray_azimuth_deg` and
+    `ray_zenith_deg`. All numbers are float64 and computed so.
 
-    Clusters and rays: TR 38.901 7.5 steps 1 to 9 by Sionna. Line of sight: `rfgen.physics.laws`. High emitters take K
-    by TR 36.777 and echoes of the ground rays. ValueError for an environment or band that the split does not have.
+    Clusters and rays: TR 38.901 7.5 steps 1 to 9 by Sionna, in the unlabelled pool the profiles of 7.7.1; clusters
+    later than the recipe's `longest_delay_s` are left out and the power of the others is scaled to 1 again. Line of
+    sight: `rfgen.physics.laws`. High emitters take K by TR 36.777 and echoes of the ground rays. No path loss and no
+    shadow fading, since scenes state an SNR. ValueError for an environment or band that the split does not have.
     """
     if (environment, band) not in links(recipe, split):
         raise ValueError(f"{split}: no links of environment {environment!r} and band {band!r} in this recipe")
@@ -89,8 +98,11 @@ def ray_table(recipe: Recipe, split: Split, environment: str, band: str, seed: S
         count = task.counts[split]
         for chunk in range(-(-count // recipe.link_chunk)):
             key = ("rays", name, split, environment, band, chunk)
-            drawn = _draw(recipe, places[environment], band, aerial_share=task.aerial_share, seed=seed, key=key)
-            first = chunk * recipe.link_chunk
+            place, first = places[environment], chunk * recipe.link_chunk
+            if isinstance(place, Profiles):
+                drawn = _draw_profiles(recipe, place, stream(seed, *key), first)
+            else:
+                drawn = _draw(recipe, place, band, aerial_share=task.aerial_share, seed=seed, key=key)
             # A chunk is drawn whole and then cut: asking for more links leaves those there were.
             parts.append(_table(drawn, name, split, environment, band, first=first).slice(0, count - first))
     return pa.concat_tables(parts)
@@ -110,7 +122,7 @@ def _draw(
     if place.aerial:
         distance = np.where(high, _between(place.aerial.distance_m, u_distance), distance)
         height = np.where(high, _between(place.aerial.height_m, u_height), height)
-    los = u_los < laws.los_probability(place.scenario, distance, height)
+    los = u_los < place.los_probability(distance, height)
     sionna_seed = entropy(seed, *key, "sionna") % 2**63
     k_db, rays = _sionna(setting, place, band, los=los, distance=distance, bearing=bearing, seed=sionna_seed)
     if high.any():
@@ -127,6 +139,67 @@ def _draw(
         "k_factor_db": np.where(los, k_db, np.nan),
         **rays,
     }
+
+
+def _draw_profiles(setting: Setting, place: Profiles, rng: np.random.Generator, first: int) -> Columns:
+    """Columns of `link_chunk` links of the profiles in turn, as seen at the base station (departure, downlink)."""
+    from sionna.phy.channel.tr38901 import models
+
+    n = setting.link_chunk
+    bearing, u_spread = rng.uniform(0.0, 360.0, n), rng.random(n)
+    low, high = np.log(place.delay_spread_s)
+    spread = np.exp(low + (high - low) * u_spread)
+    columns: dict[str, list[Any]] = {name: [] for name in ("los", "k_db", "zenith", *_CLUSTERS)}
+    for link in range(n):
+        name = PROFILES[(first + link) % len(PROFILES)]
+        table = json.loads(models.parameter_file(f"CDL-{name}.json", setting.spec_version).read_text())
+        los = bool(table["los"])
+        power = 10 ** (np.array(table["powers"]) / 10)
+        delay, aod, zod = (np.array(table[column], float) for column in ("delays", "aod", "zod"))
+        columns["los"].append(los)
+        columns["zenith"].append(zod[0] if los else 90.0)
+        # The first row of a profile in sight is the direct path.
+        columns["k_db"].append(10 * np.log10(power[0] / power[1:].sum()) if los else np.nan)
+        azimuth = aod[los:, None] + table["cASD"] * RAY_OFFSETS + bearing[link]
+        # Rays of azimuth and zenith are coupled at random (7.7.1 step 2).
+        offsets = rng.permuted(np.tile(RAY_OFFSETS, (len(power) - los, 1)), axis=1)
+        zenith = zod[los:, None] + table["cZSD"] * offsets
+        cut = _clusters(setting, delay[los:] * spread[link], power[los:], azimuth % 360.0, zenith, 0.0)
+        for column, values in cut.items():
+            columns[column].append(values)
+    empty = np.full(n, np.nan)
+    return {
+        "los": np.array(columns["los"]),
+        "high": np.zeros(n, bool),
+        "bearing_deg": bearing,
+        "direct_zenith_deg": np.array(columns["zenith"]),
+        "distance_2d_m": empty,
+        "base_height_m": empty,
+        "terminal_height_m": empty,
+        "k_factor_db": np.array(columns["k_db"]),
+        "delay_spread_s": spread,
+        "cluster_delay_spread_s": np.zeros(n),
+        **{name: columns[name] for name in _CLUSTERS},
+    }
+
+
+_CLUSTERS = ("path_delay_s", "path_power", "ray_azimuth_deg", "ray_zenith_deg")
+
+
+def _clusters(
+    setting: Setting, delay: Floats, power: Floats, azimuth: Floats, zenith: Floats, spread: float
+) -> dict[str, Floats]:
+    """Clusters of one link that have power and come in time, the strongest first, their power scaled to a sum of 1.
+
+    `spread` [s] is that of the delays within a cluster.
+    """
+    order = np.argsort(-power, kind="stable")
+    latest = setting.longest_delay_s - SUBCLUSTER_DELAYS[-1] * spread
+    kept = order[(power[order] > 0) & (delay[order] <= latest)]
+    if not len(kept):
+        raise ValueError(f"longest_delay_s: expected it above {delay.min():.3g} s, when the first echo of a link comes")
+    values = (delay[kept], power[kept] / power[kept].sum(), azimuth[kept].ravel(), zenith[kept].ravel())
+    return dict(zip(_CLUSTERS, values, strict=True))
 
 
 def _between(limits: tuple[float, float], u: Floats) -> Floats:
@@ -159,6 +232,7 @@ def _sionna(
             polarization_type="V",
             antenna_pattern="omni",
             carrier_frequency=setting.bands_hz[band],
+            precision="double",
             device="cpu",
         )
         common = {
@@ -168,7 +242,7 @@ def _sionna(
             "direction": "uplink",
             "enable_pathloss": False,
             "enable_shadow_fading": False,
-            "precision": "single",
+            "precision": "double",
             "device": "cpu",
             "spec_version": setting.spec_version,
         }
@@ -177,6 +251,7 @@ def _sionna(
             "UMi": lambda: tr38901.UMiScenario(o2i_model="low", **common),
             "RMa": lambda: tr38901.RMaScenario(**common),
             "InH": lambda: tr38901.InHScenario(indoor_scenario="mixed", **common),
+            "InF": lambda: tr38901.InFScenario(factory_scenario="DH", **_hall(place), **common),
         }[place.scenario]()
         angle = np.radians(bearing)
         terminal_height = np.full(n, min(place.terminal_height_m, ECHO_HEIGHT_M))
@@ -184,7 +259,7 @@ def _sionna(
         base = np.broadcast_to([0.0, 0.0, place.base_height_m], (n, 3))
 
         def tensor(values: Floats) -> "torch.Tensor":
-            return torch.tensor(np.ascontiguousarray(values)[:, None], dtype=torch.float32)
+            return torch.tensor(np.ascontiguousarray(values)[:, None], dtype=torch.float64)
 
         zeros = np.zeros((n, 3))
         scenario.set_topology(
@@ -193,7 +268,7 @@ def _sionna(
             tensor(zeros),
             tensor(zeros),
             tensor(zeros),
-            torch.full((n, 1), place.scenario == "InH"),
+            torch.full((n, 1), place.scenario in ("InH", "InF")),
             torch.tensor(los[:, None, None]),
         )
         large, small = tr38901.LSPGenerator(scenario), tr38901.RaysGenerator(scenario)
@@ -202,26 +277,27 @@ def _sionna(
         lsp = large()
         rays = small(lsp)
 
-        def array(value: "torch.Tensor") -> NDArray[np.float32]:
-            values: NDArray[np.float32] = value.detach().numpy()[:, 0, 0]
+        def array(value: "torch.Tensor") -> Floats:
+            values: Floats = value.detach().numpy()[:, 0, 0]
             return values
 
         power, delay = array(rays.powers), array(rays.delays)
         # The generator works in the downlink view: departure is the base station's side.
         azimuth, zenith = np.degrees(array(rays.aod)) % 360.0, np.degrees(array(rays.zod))
-        spread = array(lsp.ds).astype(float)
-        k_db = 10 * np.log10(array(lsp.k_factor).astype(float))
-        cluster_spread = array(scenario.get_param("cDS")).astype(float) * 1e-9
-    order = np.argsort(-power, axis=1, kind="stable")
-    kept = [row[: np.count_nonzero(p)] for row, p in zip(order, power, strict=True)]
+        spread = array(lsp.ds)
+        k_db = 10 * np.log10(array(lsp.k_factor))
+        cluster_spread = array(scenario.get_param("cDS")) * 1e-9
+    cut = [_clusters(setting, *link) for link in zip(delay, power, azimuth, zenith, cluster_spread, strict=True)]
     return k_db, {
         "delay_spread_s": spread,
         "cluster_delay_spread_s": cluster_spread,
-        "path_delay_s": [d[row] for d, row in zip(delay, kept, strict=True)],
-        "path_power": [p[row] / p.sum() for p, row in zip(power, kept, strict=True)],
-        "ray_azimuth_deg": [a[row].ravel() for a, row in zip(azimuth, kept, strict=True)],
-        "ray_zenith_deg": [z[row].ravel() for z, row in zip(zenith, kept, strict=True)],
+        **{name: [clusters[name] for clusters in cut] for name in _CLUSTERS},
     }
+
+
+def _hall(place: Environment) -> dict[str, Any]:
+    """The hall's sides; what else the scenario takes sets the line of sight, which is drawn here."""
+    return {"hall_dimensions": place.factory.hall_m} if place.factory else {}
 
 
 @contextlib.contextmanager

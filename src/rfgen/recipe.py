@@ -76,7 +76,6 @@ class Recipe(SceneRecipe):
         bands, units = ({x for values in self._values() for x in values[axis]} for axis in ("frequency_band", "device"))
         met: list[tuple[str, str, set[str]]] = [
             ("name", pool.name, set(self.environments)),
-            ("environment.scenario", pool.environment.scenario, {e.scenario for e in self.environments.values()}),
             ("band", pool.band, bands),
             *(("units", unit, units) for unit in pool.units),
         ]

@@ -15,6 +15,7 @@ from common.errors import InputError
 from common.files import atomic
 from common.hashing import canonical_records, content_hash, sha256
 from emma.data.labels import join_labels, labels_beside, labels_table, plain_values, read_labels
+from emma.data.samples import Stored, check_iq, convert, iq_hashes, revert
 from emma.data.schema import check_version, read_stamped, stamped
 from emma.data.tables import check_schema, check_values, open_parquet, row_groups, unique_ids
 
@@ -29,6 +30,7 @@ METADATA_SCHEMA = pa.schema(
         pa.field("device", _TEXT),
         pa.field("session", _TEXT),
         pa.field("receiver", _TEXT),
+        pa.field("waveform", _TEXT),
         pa.field("frequency_band", _TEXT, nullable=False),
         pa.field("snr_regime", _TEXT, nullable=False),
         pa.field("snr_db", _NUMBER, nullable=False),
@@ -47,7 +49,7 @@ Columns = Mapping[str, Sequence[Any] | np.ndarray]
 
 
 class SceneChunk(NamedTuple):
-    """Scenes that are written together: complex64 ``[n, antennas, samples]``, metadata columns, label columns."""
+    """Scenes that are written together: complex ``[n, antennas, samples]``, metadata columns, label columns."""
 
     iq: np.ndarray
     metadata: Columns
@@ -55,50 +57,44 @@ class SceneChunk(NamedTuple):
 
 
 def scene_schema(antennas: int, samples: int) -> pa.Schema:
-    """Schema of a scene file: the index columns and ``iq``, float32 pairs (I, Q) of ``[antennas, samples]``."""
-    iq = pa.field("iq", pa.list_(pa.float32(), 2 * antennas * samples), nullable=False)
-    return stamped(pa.schema([*INDEX_SCHEMA, iq]), antennas=str(antennas), samples=str(samples))
+    """Schema of a scene file: the index columns, ``iq_scale``, and ``iq``, int16 pairs of ``[antennas, samples]``.
+
+    The pairs are little-endian bytes in row order: Parquet stores a column of 16-bit integers in 32 bits each.
+    """
+    scale = pa.field("iq_scale", pa.float32(), nullable=False)
+    iq = pa.field("iq", pa.binary(4 * antennas * samples), nullable=False)
+    return stamped(pa.schema([*INDEX_SCHEMA, scale, iq]), antennas=str(antennas), samples=str(samples))
 
 
-def identify(iq: np.ndarray, metadata: Mapping[str, Any]) -> tuple[str, str]:
-    """``(scene_id, iq_sha256)`` of one scene: the hash of metadata and samples, and of the samples alone.
+def identify(pairs: np.ndarray, scale: float, metadata: Mapping[str, Any]) -> tuple[str, str]:
+    """``(scene_id, iq_sha256)`` of one scene: the hash of metadata, samples and scale, and of the samples alone.
 
     Args:
-        iq: complex64 ``[antennas, samples]``, hashed as little-endian float32 pairs in row order.
+        pairs: int16 ``[antennas, samples, 2]``, hashed little-endian in row order.
+        scale: the value of one step, a float32, hashed as its hexadecimal text.
         metadata: the columns of METADATA_SCHEMA, None where there is no value.
     """
-    iq_sha256 = sha256(np.ascontiguousarray(iq, dtype="<c8").data.cast("B"))
-    record = {"metadata": metadata, "antennas": iq.shape[0], "samples": iq.shape[1], "iq_sha256": iq_sha256}
-    return content_hash(record), iq_sha256
+    iq_sha256 = iq_hashes(Stored(pairs[None], np.array([scale], np.float32)))[0]
+    around = {"antennas": pairs.shape[0], "samples": pairs.shape[1]}
+    return content_hash({"metadata": metadata, **around, "iq_sha256": iq_sha256, "iq_scale": _text(scale)}), iq_sha256
 
 
-def identify_all(iq: np.ndarray, metadata: pa.Table) -> tuple[list[str], list[str]]:
+def identify_all(stored: Stored, metadata: pa.Table) -> tuple[list[str], list[str]]:
     """Scene ids and ``iq_sha256`` of n scenes, as ``identify`` gives them one by one.
 
     Args:
-        iq: complex64 ``[n, antennas, samples]``.
+        stored: the samples of n scenes.
         metadata: n rows of METADATA_SCHEMA.
     """
-    hashes = iq_hashes(iq)
+    hashes = iq_hashes(stored)
     columns = {name: metadata[name].to_pylist() for name in METADATA_SCHEMA.names}
-    around = {"antennas": iq.shape[1], "samples": iq.shape[2]}
-    records = canonical_records(columns, around, "metadata", {"iq_sha256": hashes})
-    return [sha256(record) for record in records], hashes
+    around = {"antennas": stored.pairs.shape[1], "samples": stored.pairs.shape[2]}
+    own = {"iq_sha256": hashes, "iq_scale": [_text(scale) for scale in stored.scale]}
+    return [sha256(record) for record in canonical_records(columns, around, "metadata", own)], hashes
 
 
-def iq_hashes(iq: np.ndarray) -> list[str]:
-    """``iq_sha256`` of n scenes, complex64 ``[n, antennas, samples]``."""
-    iq = np.ascontiguousarray(iq, dtype="<c8")
-    return [sha256(samples.data) for samples in iq.view(np.uint8).reshape(len(iq), -1)]
-
-
-def check_iq(path: str | Path, iq: np.ndarray) -> None:
-    """Raise InputError unless every sample is finite."""
-    bad = ~np.isfinite(iq.view(np.float32)).all(axis=(1, 2))
-    if bad.any():
-        raise InputError(
-            f"{path}: iq: NaN or infinity in scene {int(np.flatnonzero(bad)[0])} of a chunk, expected finite"
-        )
+def _text(scale: float) -> str:
+    return float(scale).hex()
 
 
 def write_scenes(
@@ -119,7 +115,7 @@ def write_scenes(
         labels_path: Parquet file of the labels; beside the index by default (``labels_beside``).
 
     Raises:
-        InputError: samples are not complex64 or not finite, a metadata or label column or a value in it is missing, a
+        InputError: samples are not complex or not finite, a metadata or label column or a value in it is missing, a
             scene occurs twice, or there is none.
     """
     labels_path = labels_beside(index_path) if labels_path is None else labels_path
@@ -129,9 +125,9 @@ def write_scenes(
         writer, index, labels = None, [], []
         for chunk in chunks:
             iq = chunk.iq
-            if iq.dtype != np.complex64 or iq.ndim != 3:
+            if not np.iscomplexobj(iq) or iq.ndim != 3:
                 found = f"{iq.dtype} {list(iq.shape)}"
-                raise InputError(f"{scene_path}: iq: {found}, expected complex64 [scenes, antennas, samples]")
+                raise InputError(f"{scene_path}: iq: {found}, expected complex [scenes, antennas, samples]")
             if not len(iq):
                 continue
             if writer is None:
@@ -141,12 +137,14 @@ def write_scenes(
                 )
             elif iq.shape[1:] != shape:
                 raise InputError(f"{scene_path}: iq: shape {iq.shape[1:]} after {shape}, expected one shape per file")
-            table = _chunk_table(scene_path, iq, chunk.metadata)
+            check_iq(scene_path, iq)
+            stored = convert(iq)
+            table = index_table(scene_path, stored, chunk.metadata)
             index.append(table)
             labels.append(labels_table(labels_path, table["scene_id"].to_pylist(), chunk.labels, label))
-            flat = np.ascontiguousarray(iq).view(np.float32).reshape(-1)
-            values = pa.FixedSizeListArray.from_arrays(pa.array(flat), 2 * shape[0] * shape[1])
-            rows = table.append_column("iq", values)
+            raw = pa.py_buffer(np.ascontiguousarray(stored.pairs, "<i2"))
+            values = pa.Array.from_buffers(writer.schema.field("iq").type, len(iq), [None, raw])
+            rows = table.append_column("iq_scale", pa.array(stored.scale)).append_column("iq", values)
             writer.write_table(pa.Table.from_arrays(rows.columns, schema=writer.schema), row_group_size=len(iq))
         if writer is None:
             raise InputError(f"{scene_path}: expected at least one scene")
@@ -161,17 +159,16 @@ def write_scenes(
             pq.write_table(whole.replace_schema_metadata(schema.metadata), temporary, compression="zstd")
 
 
-def _chunk_table(path: str | Path, iq: np.ndarray, columns: Columns) -> pa.Table:
+def index_table(path: str | Path, stored: Stored, columns: Columns) -> pa.Table:
+    """Index rows of scenes with their ids; InputError names ``path`` where a metadata column or value is missing."""
     missing = sorted(set(METADATA_SCHEMA.names) - set(columns))
     if missing:
         raise InputError(f"{path}: {missing[0]}: column missing")
-    iq = np.ascontiguousarray(iq)
-    check_iq(path, iq)
     metadata = pa.table(
         [pa.array(plain_values(columns[field.name]), field.type) for field in METADATA_SCHEMA], schema=METADATA_SCHEMA
     )
     check_values(path, metadata, METADATA_SCHEMA)
-    scene_ids, hashes = identify_all(iq, metadata)
+    scene_ids, hashes = identify_all(stored, metadata)
     return pa.table([pa.array(scene_ids), pa.array(hashes), *metadata.columns], schema=INDEX_SCHEMA)
 
 
@@ -204,10 +201,10 @@ def iterate_scenes(path: str | Path, *, verify: bool = True) -> Iterator[tuple[p
         verify: recompute every scene id from the metadata and samples.
 
     Yields:
-        the index columns ``[n]`` and IQ complex64 ``[n, antennas, samples]``.
+        the index columns ``[n]`` and IQ complex64 ``[n, antennas, samples]``: integers times the scene's scale.
 
     Raises:
-        InputError: broken file, another schema or version of it, samples that are not finite, or content that has
+        InputError: broken file, another schema or version of it, a scale that is no finite number, or content that has
             another id.
     """
     with open_parquet(path) as file:
@@ -222,18 +219,20 @@ def iterate_scenes(path: str | Path, *, verify: bool = True) -> Iterator[tuple[p
             raise InputError(f"{path}: expected at least one scene")
         for rows in row_groups(path, file):
             check_values(path, rows, scene_schema(*shape))
-            flat = rows["iq"].combine_chunks()
-            flat = flat.chunk(0) if isinstance(flat, pa.ChunkedArray) else flat
-            iq = np.asarray(flat.flatten()).view(np.complex64).reshape(len(rows), *shape)
-            check_iq(path, iq)
+            column = rows["iq"].combine_chunks()
+            column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+            start = column.offset * column.type.byte_width
+            flat = np.frombuffer(column.buffers()[1], "<i2", 2 * len(rows) * shape[0] * shape[1], start)
+            pairs = flat.reshape(len(rows), *shape, 2)
+            stored = Stored(pairs, np.asarray(rows["iq_scale"]))
             table = rows.select(INDEX_SCHEMA.names)
             if verify:
-                _verify_ids(path, table, iq)
-            yield table, iq
+                _verify_ids(path, table, stored)
+            yield table, revert(stored)
 
 
-def _verify_ids(path: str | Path, table: pa.Table, iq: np.ndarray) -> None:
+def _verify_ids(path: str | Path, table: pa.Table, stored: Stored) -> None:
     found = table["scene_id"].to_pylist(), table["iq_sha256"].to_pylist()
-    for scene_id, iq_sha256, *made in zip(*found, *identify_all(iq, table), strict=True):
+    for scene_id, iq_sha256, *made in zip(*found, *identify_all(stored, table), strict=True):
         if made != [scene_id, iq_sha256]:
             raise InputError(f"{path}: scene_id: {(scene_id, iq_sha256)} does not match its content")

@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 
 from common.streams import Seed, complex_normal, stream
 from rfgen.captures.multipath import Multipath, draw
+from rfgen.physics.delays import HALF, interpolator
 from rfgen.physics.fields import Count, Model, Positive, Range, Share
 from rfgen.physics.hardware import iq_imbalance
 from rfgen.physics.propagation import apply_channel
@@ -21,7 +22,7 @@ from rfgen.physics.types import Bools, Complexes, Floats
 from rfgen.recipe import Recipe
 from rfgen.scenes import TASKS, SceneTask
 from rfgen.scenes.base import add_awgn, frequency_shift
-from rfgen.scenes.drone import LEAD, Drone
+from rfgen.scenes.drone import LEAD, TAIL, Drone
 from rfgen.scenes.localisation import Localisation
 from rfgen.scenes.modulation import Modulation
 
@@ -88,22 +89,20 @@ def recordings(surrogate: Surrogate, recipe: Recipe, name: str, seed: Seed) -> I
         flat = received.transpose(0, 2, 1).reshape(-1, received.shape[1])
         peak = 127 * 10 ** (-surrogate.receiver.headroom_db / 20) / np.sqrt(np.mean(np.abs(flat) ** 2))
         pairs = np.stack([flat.real, flat.imag], axis=-1) * peak
-        yield Recording(number, np.clip(np.round(pairs), -128, 127).astype(np.int8), signal.shape[-1], labels)
+        yield Recording(number, np.clip(np.round(pairs), -128, 127).astype(np.int8), received.shape[-1], labels)
 
 
 @dataclass(frozen=True)
 class Emission:
     """What n emitters send before any channel.
 
-    `signal` is `[n, lead + samples, or longer]`, of which the window of `samples` starts at `lead`; `active`
-    `[n, samples]` says where an emitter is on, None where it always is; `positions` are those of the array.
+    `signal` is `[n, LEAD + samples + TAIL]`, of which the scene is the `samples` from `LEAD` on; `active`, of the same
+    shape, says where an emitter is on, None where it always is.
     """
 
     signal: Complexes
     labels: list[str]
-    lead: int
     active: Bools | None = None
-    positions: Floats | None = None
 
 
 @functools.singledispatch
@@ -116,8 +115,7 @@ def _emission(task: SceneTask, los: Bools, bearing_deg: Floats, rng: np.random.G
 def _(task: Localisation, los: Bools, bearing_deg: Floats, rng: np.random.Generator) -> Emission:
     label, *_ = task.link_labels(los, bearing_deg, np.full(len(los), np.nan)).values()
     labels = [f"{value:.6f}" if isinstance(value, float) else str(value) for value in label]
-    signal = task.uplink(len(los), 2 * task.samples, rng)
-    return Emission(signal, labels, lead=task.samples, positions=task.array.positions())
+    return Emission(task.uplink(len(los), LEAD + task.samples + TAIL, rng), labels)
 
 
 @_emission.register
@@ -128,46 +126,55 @@ def _(task: Drone, los: Bools, bearing_deg: Floats, rng: np.random.Generator) ->
     signal, on = np.stack([x for x, _ in sent]), np.stack([x for _, x in sent])
     offset = rng.uniform(-task.offset_hz, task.offset_hz, n) / task.sample_rate_hz
     signal = frequency_shift(signal[:, None], offset)[:, 0]
-    return Emission(signal, labels, lead=LEAD, active=on[:, LEAD : LEAD + task.samples])
+    return Emission(signal, labels, on)
 
 
 @_emission.register
 def _(task: Modulation, los: Bools, bearing_deg: Floats, rng: np.random.Generator) -> Emission:
     n = len(los)
     labels = [task.classes[i % len(task.classes)] for i in rng.permutation(n)]
-    signal = np.zeros((n, task.samples), complex)
+    signal = np.zeros((n, LEAD + task.samples + TAIL), complex)
     for name in task.classes:
         rows = np.flatnonzero(np.array(labels) == name)
-        signal[rows] = task.signals(name, len(rows), rng)
-    return Emission(signal, labels, lead=0)
+        signal[rows] = task.signals(name, len(rows), rng, signal.shape[1])
+    return Emission(signal, labels)
 
 
 def _scenes(surrogate: Surrogate, recipe: Recipe, rng: np.random.Generator) -> tuple[Complexes, list[str]]:
-    """Received scenes of a session before the receiver's faults, `[n, antennas, samples]`, and their labels."""
+    """Received scenes of a session before the receiver's faults, and their labels.
+
+    They are `[n, antennas, samples + 2 HALF]`: with what the receiver's clock needs on either side.
+    """
     n, task = surrogate.scenes, recipe.tasks[surrogate.task]
     los = rng.permutation(n) < round(surrogate.los_share * n)
     bearing = rng.uniform(0.0, 360.0, n)
     sent = _emission(task, los, bearing, rng)
     paths = draw(surrogate.multipath, los, bearing, rng)
-    gains = paths.at(np.zeros((1, 2)) if sent.positions is None else sent.positions)
-    window = slice(sent.lead, sent.lead + task.samples)
-    received = apply_channel(sent.signal, gains, paths.delay_s, task.sample_rate_hz)[..., window]
+    gains = paths.at(task.positions(recipe, surrogate.band))
+    stretch = slice(LEAD - HALF, LEAD + task.samples + HALF)
+    received = apply_channel(sent.signal, gains, paths.delay_s, task.sample_rate_hz, stretch)
     cfo = rng.uniform(-task.cfo_ppm, task.cfo_ppm, n) * 1e-6 * recipe.bands_hz[surrogate.band] / task.sample_rate_hz
     snr_db = rng.uniform(*task.snr_limits_db, n)
-    return add_awgn(frequency_shift(received, cfo), snr_db, rng, sent.active), sent.labels
+    # The SNR is that of the scene, without what is cut off later.
+    active = np.ones(sent.signal.shape, bool) if sent.active is None else sent.active.copy()
+    active[:, :LEAD] = active[:, LEAD + task.samples :] = False
+    return add_awgn(frequency_shift(received, cfo), snr_db, rng, active[:, stretch]), sent.labels
 
 
 def receive(signal: Complexes, chain: SurrogateReceiver, rng: np.random.Generator) -> Complexes:
-    """Scenes `[n, antennas, samples]` of one session through its receiver chain, before quantisation."""
-    n, antennas, samples = len(signal), int(signal.shape[1]), int(signal.shape[2])
+    """One session's scenes through its receiver chain, before quantisation.
+
+    `signal` is `[n, antennas, samples + 2 HALF]`, of which the clock leaves `[n, antennas, samples]`.
+    """
+    n, antennas, samples = len(signal), int(signal.shape[1]), int(signal.shape[2]) - 2 * HALF
     power = np.mean(np.abs(signal) ** 2, axis=(1, 2), keepdims=True)
     signal = signal / np.sqrt(np.where(power > 0, power, 1.0))
     hit = rng.random(n) < chain.interference_share
     level = np.where(hit, 10 ** (rng.uniform(*chain.interference_db, n) / 20), 0.0)
     first, length = rng.uniform(0.0, 0.7, n), rng.uniform(0.1, 0.3, n)
-    place = np.arange(samples) / samples
+    place = np.arange(-HALF, samples + HALF) / samples
     burst = (place >= first[:, None]) & (place < (first + length)[:, None])
-    tone = frequency_shift(np.ones((n, 1, samples)), rng.uniform(-0.4, 0.4, n)) * burst[:, None]
+    tone = frequency_shift(np.ones((n, 1, len(place))), rng.uniform(-0.4, 0.4, n)) * burst[:, None]
     # An interferer reaches every element with a phase of its own.
     signal = signal + tone * level[:, None, None] * np.exp(2j * np.pi * rng.random((n, antennas, 1)))
     signal = apply_clock_offset(signal, rng.uniform(*chain.clock_ppm))
@@ -178,16 +185,15 @@ def receive(signal: Complexes, chain: SurrogateReceiver, rng: np.random.Generato
 
 
 def apply_clock_offset(signal: Complexes, ppm: float) -> Complexes:
-    """`signal` `[..., samples]` sampled by a clock that is `ppm` fast about the window's middle.
+    """`signal` `[..., samples + 2 HALF]` sampled by a clock that is `ppm` fast about the middle, `[..., samples]`.
 
-    The derivative carries the shift: it is far below a sample over a scene (at 100 ppm 0.2 of one in 4,096 samples).
+    Each sample is interpolated from the `2 HALF + 1` about its place, none of which lies beyond the signal's ends.
     """
-    samples = signal.shape[-1]
+    samples = signal.shape[-1] - 2 * HALF
     shift = -ppm * 1e-6 * (np.arange(samples) - samples / 2)
-    derivative = 2j * np.pi * np.fft.fftfreq(samples)
-    spectrum = np.fft.fft(signal)
-    first, second = np.fft.ifft(derivative * spectrum), np.fft.ifft(derivative**2 * spectrum)
-    sampled: Complexes = signal + shift * first + shift**2 / 2 * second
+    taps = interpolator(np.arange(-HALF, HALF + 1) - shift[:, None])
+    around = np.lib.stride_tricks.sliding_window_view(signal, 2 * HALF + 1, axis=-1)
+    sampled: Complexes = np.einsum("...sk,sk->...s", around, taps)
     return sampled
 
 

@@ -11,18 +11,27 @@ import numpy as np
 from rfgen.physics.fields import Count, Model, Positive
 from rfgen.physics.types import Complexes, Floats
 
+SPEED_OF_LIGHT = 299792458.0
+
 
 class Array(Model):
-    """An antenna array; `circular` puts neighbours `spacing_wavelengths` apart on a circle, `linear` on a line."""
+    """An antenna array; `circular` puts neighbours `spacing_m` metres apart on a circle, `linear` on a line."""
 
     kind: Literal["circular", "linear"]
     elements: Count
-    spacing_wavelengths: Positive
+    spacing_m: Positive
 
-    def positions(self) -> Floats:
-        """Element positions `[elements, 2]` in wavelengths."""
+    def positions(self, frequency_hz: float) -> Floats:
+        """Element positions `[elements, 2]` in wavelengths of a carrier."""
         shape = {"circular": circular, "linear": linear}[self.kind]
-        return shape(self.elements, self.spacing_wavelengths)
+        return shape(self.elements, self.spacing_m * frequency_hz / SPEED_OF_LIGHT)
+
+    def neighbours(self) -> Floats:
+        """1 where two elements are next to each other, float64 `[elements, elements]`."""
+        apart = np.abs(np.subtract.outer(np.arange(self.elements), np.arange(self.elements)))
+        closed = apart == self.elements - 1 if self.kind == "circular" and self.elements > 2 else False
+        beside: Floats = ((apart == 1) | closed).astype(float)
+        return beside
 
 
 def circular(elements: int, spacing_wavelengths: float = 0.5) -> Floats:

@@ -1,20 +1,24 @@
 """Front ends: what a transmitter of one model and a receiver chain do to complex baseband, and how units drift.
 
 Units and receivers are drawn from the recipe's `hardware_seed`, not from the release seed: the same unit is met in
-every split. A session moves each parameter of a unit by a share of the population's spread.
+every split, but for HOLDOUT's own (`rfgen.scenes.fingerprint`). A session moves each parameter of a unit by a share of
+the population's spread.
 """
 
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from common.streams import stream
+from common.streams import Seed, complex_normal, stream
 from rfgen.physics.fields import Model, NonNegative, Range
-from rfgen.physics.types import Complexes
+from rfgen.physics.types import Complexes, Floats
 
 
 class UnitPopulation(Model):
-    """Spread of the units of one model, standard deviations about the model's mean, and of their drift by session."""
+    """Spread of the units of one model: standard deviations about the model's mean, or ranges.
+
+    `dc_offset` is the root mean square of a complex offset, relative to the signal's.
+    """
 
     cfo_ppm: NonNegative
     gain_imbalance_db: NonNegative
@@ -37,7 +41,7 @@ class Drift(Model):
 
 
 class ReceiverPopulation(Model):
-    """Spread of the receiver chains, standard deviations."""
+    """Spread of the receiver chains, standard deviations; of the complex `dc_offset` and `ripple` the whole one."""
 
     cfo_ppm: NonNegative
     gain_imbalance_db: NonNegative
@@ -79,7 +83,7 @@ class Receiver:
     ripple: tuple[complex, complex]
 
 
-def transmitter(seed: int, name: str, population: UnitPopulation) -> Transmitter:
+def transmitter(seed: Seed, name: str, population: UnitPopulation) -> Transmitter:
     """The unit called `name`; the same for one seed whatever the split."""
     rng = stream(seed, "unit", name)
     p = population
@@ -87,7 +91,7 @@ def transmitter(seed: int, name: str, population: UnitPopulation) -> Transmitter
         cfo_ppm=p.cfo_ppm * rng.standard_normal(),
         gain_db=p.gain_imbalance_db * rng.standard_normal(),
         phase_deg=p.phase_imbalance_deg * rng.standard_normal(),
-        dc=p.dc_offset * complex(*rng.standard_normal(2)),
+        dc=p.dc_offset * _normal(rng),
         saturation_db=rng.uniform(*p.amplifier_saturation_db),
         smoothness=rng.uniform(*p.amplifier_smoothness),
         am_pm_deg=rng.uniform(*p.am_pm_deg),
@@ -137,9 +141,45 @@ def receiver(seed: int, name: str, population: ReceiverPopulation) -> Receiver:
         cfo_ppm=p.cfo_ppm * rng.standard_normal(),
         gain_db=p.gain_imbalance_db * rng.standard_normal(),
         phase_deg=p.phase_imbalance_deg * rng.standard_normal(),
-        dc=p.dc_offset * complex(*rng.standard_normal(2)),
-        ripple=(p.ripple * complex(*rng.standard_normal(2)), p.ripple * complex(*rng.standard_normal(2))),
+        dc=p.dc_offset * _normal(rng),
+        ripple=(p.ripple * _normal(rng), p.ripple * _normal(rng)),
     )
+
+
+def _normal(rng: np.random.Generator) -> complex:
+    """A circular complex Gaussian number of unit variance."""
+    return complex(complex_normal(rng, (1,))[0])
+
+
+def standardised(tx: Transmitter, population: UnitPopulation) -> Floats:
+    """A unit's parameters as distances from the model's mean in standard deviations of the population, `[12]`.
+
+    The DC offset gives two numbers, in phase and in quadrature; a parameter that does not spread gives 0.
+    """
+    p, nominal = population, nominal_transmitter(population)
+    spreads = {
+        "cfo_ppm": p.cfo_ppm,
+        "gain_db": p.gain_imbalance_db,
+        "phase_deg": p.phase_imbalance_deg,
+        "dc": p.dc_offset / np.sqrt(2),
+        "saturation_db": _deviation(p.amplifier_saturation_db),
+        "smoothness": _deviation(p.amplifier_smoothness),
+        "am_pm_deg": _deviation(p.am_pm_deg),
+        "linewidth_hz": _deviation(p.phase_noise_hz),
+        "transient_depth": _deviation(p.transient_depth),
+        "transient_us": _deviation(p.transient_us),
+        "transient_phase_deg": p.transient_phase_deg,
+    }
+    values: list[float] = []
+    for name, spread in spreads.items():
+        moved = complex(getattr(tx, name) - getattr(nominal, name)) / (spread or np.inf)
+        values += [moved.real, moved.imag] if name == "dc" else [moved.real]
+    return np.array(values)
+
+
+def _deviation(limits: tuple[float, float]) -> float:
+    """Standard deviation of the uniform law between two limits."""
+    return (limits[1] - limits[0]) / float(np.sqrt(12))
 
 
 def iq_imbalance(signal: Complexes, gain_db: float, phase_deg: float) -> Complexes:
@@ -150,10 +190,17 @@ def iq_imbalance(signal: Complexes, gain_db: float, phase_deg: float) -> Complex
 
 
 def rapp_amplifier(signal: Complexes, saturation_db: float, smoothness: float, am_pm_deg: float) -> Complexes:
-    """Rapp AM/AM with smoothness p and AM/PM that grows to `am_pm_deg` at saturation, for a signal of unit RMS."""
+    """Rapp's AM/AM with its smoothness, and Saleh's AM/PM, for a signal of unit RMS.
+
+    The phase turns by `am_pm_deg` where the input's level is the saturation level, and by twice that far above it.
+    References: C. Rapp, "Effects of HPA-nonlinearity on a 4-DPSK/OFDM-signal", ECSC 1991; A. Saleh,
+    "Frequency-independent and frequency-dependent nonlinear models of TWT amplifiers", IEEE Trans. Commun. 29, 1981,
+    equation (4) with alpha twice the angle and beta 1.
+    """
     level = np.abs(signal) / 10 ** (saturation_db / 20)
     gain = (1 + level ** (2 * smoothness)) ** (-1 / (2 * smoothness))
-    amplified: Complexes = signal * gain * np.exp(1j * np.radians(am_pm_deg) * level**2 / (1 + level**2))
+    turn = np.radians(am_pm_deg) * 2 * level**2 / (1 + level**2)
+    amplified: Complexes = signal * gain * np.exp(1j * turn)
     return amplified
 
 

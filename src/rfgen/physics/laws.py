@@ -8,18 +8,20 @@ import numpy as np
 
 from rfgen.physics.types import Floats
 
-SCENARIOS = ("UMa", "RMa", "UMi", "InH")
+SCENARIOS = ("UMa", "RMa", "UMi", "InH", "InF")
 # Terminals above this height [m] follow the aerial laws of TR 36.777.
 AERIAL_FROM_M = {"UMa": 22.5, "RMa": 10.0, "UMi": 22.5}
 # Above this height every link is in sight (UMi-AV has no such height).
 ALWAYS_LOS_M = {"UMa": 100.0, "RMa": 40.0, "UMi": np.inf}
 
 
-def los_probability(scenario: str, distance_2d_m: Floats, height_m: Floats | float) -> Floats:
+def los_probability(
+    scenario: str, distance_2d_m: Floats, height_m: Floats | float, *, decay_m: float | None = None
+) -> Floats:
     """Probability of line of sight at 2-D distance [m] and terminal height [m], float64, broadcast.
 
-    Terrestrial for terminals up to 13 m; aerial from the heights of TR 36.777 on. ValueError for heights between the
-    two or for an unknown scenario.
+    Terrestrial for terminals up to 13 m; aerial from the heights of TR 36.777 on. InH is the mixed office; InF needs
+    `decay_m` (`factory_decay_m`). ValueError for heights between the two, an unknown scenario or a missing decay.
     """
     if scenario not in SCENARIOS:
         raise ValueError(f"scenario: expected one of {', '.join(SCENARIOS)}, got {scenario!r}")
@@ -27,7 +29,19 @@ def los_probability(scenario: str, distance_2d_m: Floats, height_m: Floats | flo
     aerial = h > AERIAL_FROM_M.get(scenario, np.inf)
     if np.any((h > 13.0) & ~aerial):
         raise ValueError(f"height_m: {scenario} has no law here between 13 m and {AERIAL_FROM_M.get(scenario)} m")
+    if scenario == "InF":
+        if decay_m is None:
+            raise ValueError("decay_m: expected the decay of the factory's clutter for InF")
+        return np.exp(-d / decay_m)
     return np.where(aerial, _aerial_los(scenario, d, np.where(aerial, h, 50.0)), _ground_los(scenario, d))
+
+
+def factory_decay_m(
+    density: float, size_m: float, clutter_height_m: float, base_height_m: float, terminal_height_m: float
+) -> float:
+    """K of InF-SH and InF-DH [m], over which the probability of line of sight falls to 1 / e (Table 7.4.2-1)."""
+    rise = (base_height_m - terminal_height_m) / (clutter_height_m - terminal_height_m)
+    return float(-size_m / np.log1p(-density) * rise)
 
 
 def _ground_los(scenario: str, d: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""From rays to received samples: links of a ray table, array gains of paths, multipath in the frequency domain."""
+"""From rays to received samples: links of a ray table, array gains of paths, and multipath of linear delays."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +11,14 @@ from rfgen.physics import arrays
 from rfgen.physics.types import Bools, Complexes, Floats
 
 RAYS = 20
-# Rays of a cluster that belong to its three sub-clusters, TR 38.901 V16.1 Table 7.5-5 (numbers from 0), with their
-# delays in units of 1.28 times the cluster delay spread.
+# Rays of a cluster that belong to its three sub-clusters, TR 38.901 V16.1 Table 7.5-5 (numbers from 0).
 SUBCLUSTERS = ((0, 1, 2, 3, 4, 5, 6, 7, 18, 19), (8, 9, 10, 11, 16, 17), (12, 13, 14, 15))
+# Delays of the sub-clusters in units of the cluster delay spread, TR 38.901 V16.1 Table 7.5-5.
+SUBCLUSTER_DELAYS = (0.0, 1.28, 2.56)
+# The receiver's channel filter is flat up to this share of half the sample rate, and zero at half of it.
+FLAT = 0.9
+# Samples beside a window that its filtered delays reach into: what lies further off counts by less than -75 dB.
+GUARD = 64
 _SUBCLUSTER_OF = np.zeros((RAYS, 3))
 for _s, _rays in enumerate(SUBCLUSTERS):
     _SUBCLUSTER_OF[list(_rays), _s] = 1.0
@@ -91,7 +96,7 @@ def path_gains(links: Links, positions: Floats, rng: np.random.Generator) -> tup
     whole = rays[:, 2:].sum(axis=2).transpose(0, 2, 1)
     direct = arrays.response(positions, links.bearing_deg, links.direct_zenith_deg)
     direct = direct * (np.sqrt(links.k_linear / (1 + links.k_linear)) * np.exp(2j * np.pi * rng.random(n)))[:, None]
-    spread = links.cluster_spread_s[:, None] * np.array([0.0, 1.28, 2.56])
+    spread = links.cluster_spread_s[:, None] * np.array(SUBCLUSTER_DELAYS)
     first = (links.delay_s[:, :2, None] + spread[:, None, :]).reshape(n, -1)
     delays = np.concatenate([np.zeros((n, 1)), first, links.delay_s[:, 2:]], axis=1)
     return np.concatenate([direct[..., None], split, whole], axis=2), delays
@@ -113,7 +118,55 @@ def frequency_response(gains: Complexes, delays_s: Floats, size: int, sample_rat
     return np.roll(grid, -(size // 2), axis=-1)
 
 
-def apply_channel(signal: Complexes, gains: Complexes, delays_s: Floats, sample_rate_hz: float) -> Complexes:
-    """The signal `[n, samples]` received over multipath (circular convolution), complex128 `[n, elements, samples]`."""
-    response = frequency_response(gains, delays_s, signal.shape[-1], sample_rate_hz)
-    return np.fft.ifft(np.fft.fft(signal)[:, None] * response)
+def lead_samples(longest_delay_s: float, sample_rate_hz: float) -> int:
+    """Samples that a stretch needs before its window for delays up to `longest_delay_s` and a sample of timing."""
+    return int(np.ceil(longest_delay_s * sample_rate_hz - 1e-9)) + 1 + GUARD
+
+
+def channel_filter(size: int) -> Floats:
+    """The receiver's channel filter at the FFT frequencies, float64 `[size]`: a raised cosine from `FLAT` on.
+
+    A delay of part of a sample needs samples from ever further off, the more power there is next to half the sample
+    rate; behind this filter, as behind a converter's, those within `GUARD` are enough.
+    """
+    edge = np.abs(np.fft.fftfreq(size)) * 2
+    rolled: Floats = 0.5 + 0.5 * np.cos(np.pi * np.clip((edge - FLAT) / (1 - FLAT), 0, 1))
+    return rolled
+
+
+def apply_channel(
+    signal: Complexes, gains: Complexes, delays_s: Floats, sample_rate_hz: float, window: slice | None = None
+) -> Complexes:
+    """The signal `[n, samples]` received over multipath, behind the channel filter; delays are linear.
+
+    Args:
+        signal: what is sent, complex128 `[n, samples]`.
+        gains: of each path at each element, `[n, elements, P]`.
+        delays_s: of each path, at least 0, `[n, P]`.
+        sample_rate_hz: of the signal.
+        window: the samples that are received. Nothing outside `signal` counts in them: it has to start as long before
+            the window as the longest delay and `GUARD`, and to end `GUARD` after it. Without it, all of `signal` is
+            received, and what comes before and after it is silence.
+
+    Returns:
+        complex128 `[n, elements, samples]`, or as many samples as the window has.
+
+    Raises:
+        ValueError: a window that starts too early or ends too late, or a negative delay.
+    """
+    length = signal.shape[-1]
+    if delays_s.min(initial=0.0) < 0:
+        raise ValueError(f"delays_s: expected none below 0, got {delays_s.min():.3g}")
+    reach = int(np.ceil(delays_s.max(initial=0.0) * sample_rate_hz - 1e-9)) + GUARD
+    if window is None:
+        signal, window = np.pad(signal, ((0, 0), (0, reach + GUARD))), slice(0, length)
+    else:
+        start, stop, _ = window.indices(length)
+        if start < reach or window.stop is None or length < window.stop + GUARD:
+            raise ValueError(
+                f"window: expected {reach} samples before it and {GUARD} after it, got {start} and {length - stop}"
+            )
+    size = signal.shape[-1]
+    response = frequency_response(gains, delays_s, size, sample_rate_hz) * channel_filter(size)
+    received: Complexes = np.fft.ifft(np.fft.fft(signal)[:, None] * response)[..., window]
+    return received

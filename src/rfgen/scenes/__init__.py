@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from common.streams import Seed
 from rfgen.physics.propagation import Links, links_from_table
+from rfgen.physics.types import Floats
 from rfgen.scenes import base
 from rfgen.scenes.base import POOL, SCORED_SPLITS, SPLITS, Chunk, ChunkKey, SceneRecipe, SceneTask, Split
 
@@ -28,6 +29,7 @@ __all__ = [
     "Split",
     "chunk_keys",
     "generate",
+    "truths",
 ]
 
 for _module in pkgutil.iter_modules(__path__):
@@ -62,13 +64,37 @@ def generate(
     of machine, whatever the order, the number of threads or the other chunks made. ValueError for a key that is not one
     of the task's or a ray table that lacks the chunk's links.
     """
+    keys, own = _keys(recipe, task, split, chunk_keys), recipe.tasks[task]
+    return (own.make(recipe, task, split, key, seed, links) for key, links in _placed(recipe, task, split, keys, rays))
+
+
+def truths(
+    recipe: SceneRecipe,
+    task: str,
+    split: Split,
+    rays: pa.Table | None,
+    seed: Seed,
+    *,
+    chunk_keys: Sequence[ChunkKey] | None = None,
+) -> Iterator[Floats]:
+    """Features of the true parameters of the scenes that `generate` makes of the same arguments, chunk by chunk.
+
+    Float64 `[n, D]` in the order of the chunk's scenes (`SceneTask.truth`). ValueError as in `generate`,
+    NotImplementedError for a task that states no truth.
+    """
+    keys, own = _keys(recipe, task, split, chunk_keys), recipe.tasks[task]
+    return (own.truth(recipe, task, split, key, seed, links) for key, links in _placed(recipe, task, split, keys, rays))
+
+
+def _keys(recipe: SceneRecipe, task: str, split: Split, asked: Sequence[ChunkKey] | None) -> list[ChunkKey]:
+    """Keys of all chunks, or of those asked for; ValueError for one that is not the task's."""
     known = _task(recipe, task).chunk_keys(recipe, split)
-    keys = known if chunk_keys is None else list(chunk_keys)
+    keys = known if asked is None else list(asked)
     valid = set(known)
     for key in keys:
         if key not in valid:
             raise ValueError(f"chunk_keys: {key!r} is not a chunk of {task} in {split}")
-    return _chunks(recipe, task, split, keys, rays, seed)
+    return keys
 
 
 def _task(recipe: SceneRecipe, task: str) -> SceneTask:
@@ -77,9 +103,10 @@ def _task(recipe: SceneRecipe, task: str) -> SceneTask:
     return recipe.tasks[task]
 
 
-def _chunks(
-    recipe: SceneRecipe, task: str, split: Split, keys: Iterable[ChunkKey], rays: pa.Table | None, seed: Seed
-) -> Iterator[Chunk]:
+def _placed(
+    recipe: SceneRecipe, task: str, split: Split, keys: Iterable[ChunkKey], rays: pa.Table | None
+) -> Iterator[tuple[ChunkKey, Links | None]]:
+    """Each key with the links of its chunk; None for a task that needs none."""
     own, place, table = recipe.tasks[task], None, pa.table({})
     for key in keys:
         links: Links | None = None
@@ -92,7 +119,7 @@ def _chunks(
             if rows.num_rows != own.chunk:
                 raise ValueError(f"rays: no rows for chunk {key!r} of {task} in {split}, expected {own.chunk}")
             links = links_from_table(rows)
-        yield own.make(recipe, task, split, key, seed, links)
+        yield key, links
 
 
 def _rows(rays: pa.Table | None, **wanted: str) -> pa.Table:

@@ -9,10 +9,11 @@ import numpy as np
 from pydantic import model_validator
 
 from common.streams import Seed, complex_normal
-from rfgen.physics.environment import Environment
+from rfgen.physics.arrays import Array
+from rfgen.physics.environment import Environment, Profiles
 from rfgen.physics.fields import Count, Model, Names, NonNegative, Positive, Range
-from rfgen.physics.laws import AERIAL_FROM_M
 from rfgen.physics.propagation import Links
+from rfgen.physics.site import Site, Sites, draw_site, through_front_end
 from rfgen.physics.types import Bools, Complexes, Floats, Samples
 
 Split = Literal["TRAIN", "DEV", "HOLDOUT", "PRETRAIN"]
@@ -29,6 +30,7 @@ COLUMNS = (
     "device",
     "session",
     "receiver",
+    "waveform",
     "frequency_band",
     "snr_regime",
     "snr_db",
@@ -62,10 +64,10 @@ class Chunk:
 
 
 class Pretrain(Model):
-    """The unlabelled pool: its own environment, band, regime, units and receivers, none of them a held-out value."""
+    """The unlabelled pool: its own channels, band, regime, units and receivers, none of them a held-out value."""
 
     name: str
-    environment: Environment
+    environment: Profiles
     band: str
     snr_db: Range
     units: Names
@@ -73,10 +75,16 @@ class Pretrain(Model):
 
 
 class Setting(Model):
-    """What the tasks of a recipe share, seeds and tasks apart."""
+    """What the tasks of a recipe share, seeds and tasks apart.
+
+    Echoes later than `longest_delay_s` are left out of the ray tables: no scene has any, and signals are made from
+    that long before the window on.
+    """
 
     spec_version: Literal["16.1", "19.2"]
     hardware_seed: int
+    longest_delay_s: Positive
+    sites: Sites
     link_chunk: Count
     gain_db: Range
     bands_hz: dict[str, Positive]
@@ -150,6 +158,11 @@ class SceneTask(Model, ABC):
         """Receiving antennas of a scene."""
         return 1
 
+    def positions(self, setting: Setting, band: str) -> Floats:
+        """Places of the antennas `[antennas, 2]` in wavelengths of a band's carrier."""
+        del setting, band
+        return np.zeros((1, 2))
+
     @property
     def class_names(self) -> tuple[str, ...]:
         """Class names in the order of the label's numbers; empty where the label is no class."""
@@ -163,7 +176,7 @@ class SceneTask(Model, ABC):
         """Lowest and highest SNR [dB] of the scenes in a split."""
         return setting.pretrain.snr_db if split == POOL else self.snr_limits_db
 
-    def environments_in(self, setting: Setting, split: Split) -> Mapping[str, Environment]:
+    def environments_in(self, setting: Setting, split: Split) -> Mapping[str, Environment | Profiles]:
         """Environments of the scenes in a split, by name; empty for a task without links."""
         del setting, split
         return {}
@@ -173,6 +186,8 @@ class SceneTask(Model, ABC):
         return {
             "environment": (),
             "device": (),
+            "receiver": (),
+            "waveform": (),
             "frequency_band": self.bands,
             "snr_regime": setting.regimes_between(*self.snr_limits_db),
         }
@@ -201,6 +216,16 @@ class SceneTask(Model, ABC):
 
         `links` are those of the chunk's scenes, which a task with `needs_links` takes and the others ignore.
         """
+
+    def truth(
+        self, setting: Setting, name: str, split: Split, key: ChunkKey, seed: Seed, links: Links | None = None
+    ) -> Floats:
+        """Features of the true parameters of the chunk's scenes, float64 `[n, D]` in the chunk's order.
+
+        An oracle's embedding, on which a readout is fit as on any other; it changes none of the chunk's draws.
+        NotImplementedError for a task that states none.
+        """
+        raise NotImplementedError(f"{name}: no truth is stated for this task")
 
     def assemble(
         self,
@@ -262,7 +287,7 @@ class LinkTask(SceneTask):
         """Share of emitters that are high: the recipe's `high_share`, where a task has one."""
         return 0.0
 
-    def environments_in(self, setting: Setting, split: Split) -> Mapping[str, Environment]:
+    def environments_in(self, setting: Setting, split: Split) -> Mapping[str, Environment | Profiles]:
         """Environments of the scenes in a split, by name."""
         if split == POOL:
             return {setting.pretrain.name: setting.pretrain.environment}
@@ -280,16 +305,40 @@ class LinkTask(SceneTask):
                 raise ValueError(f"tasks.{name}.environments: {environment!r} is not defined in environments")
         if self.aerial_share == 0:
             return
-        used = dict(self.environments_in(setting, "TRAIN"))
-        # A pool of a scenario without an aerial law (InH: TR 36.777 has none) is one of ground emitters alone: it
-        # carries no label and scores nothing, so that no score rests on a share that it does not have.
-        if self.counts.get(POOL, 0) and setting.pretrain.environment.scenario in AERIAL_FROM_M:
-            used |= self.environments_in(setting, POOL)
-        for environment, place in used.items():
-            if place.aerial is None:
+        # The pool's profiles have no high emitters: it carries no label, so that no score rests on their share.
+        for environment in self.environments:
+            if setting.environments[environment].aerial is None:
                 raise ValueError(
                     f"tasks.{name}.high_share: {environment} has no aerial block, expected one for high emitters"
                 )
+
+    def array_in(self, band: str) -> Array | None:
+        """The array of a band; None for a single antenna."""
+        del band
+        return None
+
+    def site_of(self, environment: str, band: str) -> str:
+        """Name of the hardware that receives a band at an environment."""
+        del band
+        return environment
+
+    def hardware(self, setting: Setting, split: Split, key: ChunkKey, n: int) -> list[Site]:
+        """Sites that the n scenes of a chunk are received at: the environment's, or in the pool those of the pool."""
+        environment, band, number = key
+        array, name = self.array_in(band), self.site_of(str(environment), band)
+        if split != POOL:
+            return [draw_site(setting.hardware_seed, name, setting.sites, array)] * n
+        count = setting.sites.pretrain_sites
+        places = [(number * self.chunk + scene) % count for scene in range(n)]
+        drawn = {
+            place: draw_site(setting.hardware_seed, f"{name} {place}", setting.sites, array) for place in set(places)
+        }
+        return [drawn[place] for place in places]
+
+    def receive(self, setting: Setting, split: Split, key: ChunkKey, signal: Complexes) -> Complexes:
+        """Samples `[n, antennas, samples]` of a chunk, noise included, behind the front ends of its sites."""
+        sites = self.hardware(setting, split, key, len(signal))
+        return through_front_end(sites, signal, setting.bands_hz[key[1]], self.sample_rate_hz)
 
     def groups(self, setting: Setting, split: Split) -> Iterable[str | int]:
         """The environments of a split."""

@@ -4,11 +4,13 @@ from abc import abstractmethod
 from typing import ClassVar, Literal
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from common.streams import Seed, stream
 from rfgen.physics.arrays import Array
 from rfgen.physics.fields import Count
-from rfgen.physics.propagation import Links, apply_channel, path_gains
+from rfgen.physics.propagation import GUARD, Links, apply_channel, lead_samples, path_gains
+from rfgen.physics.site import at_array
 from rfgen.physics.types import Bools, Complexes, Floats
 from rfgen.scenes.base import (
     Chunk,
@@ -26,9 +28,14 @@ from rfgen.waveforms import ofdm
 
 
 class Localisation(LinkTask):
-    """What both tasks share: the array, the OFDM uplink and the scenes; they differ in their labels."""
+    """What both tasks share: the array, the OFDM uplink and the scenes; they differ in their labels.
+
+    One `array` serves every band, so that its spacing in wavelengths changes with the band; `band_arrays` names the
+    bands that have an array of their own, with hardware of its own.
+    """
 
     array: Array
+    band_arrays: dict[str, Array] = Field(default_factory=dict)
     subcarriers: Count
     active_subcarriers: Count
     cyclic_prefix: Count
@@ -38,6 +45,25 @@ class Localisation(LinkTask):
     def antennas(self) -> int:
         """Elements of the array."""
         return self.array.elements
+
+    @model_validator(mode="after")
+    def _check_arrays(self) -> "Localisation":
+        for band, array in self.band_arrays.items():
+            if band not in self.bands or array.elements != self.array.elements:
+                raise ValueError(f"band_arrays.{band}: expected a band of the task, and {self.array.elements} elements")
+        return self
+
+    def array_in(self, band: str) -> Array:
+        """The array that receives a band."""
+        return self.band_arrays.get(band, self.array)
+
+    def positions(self, setting: Setting, band: str) -> Floats:
+        """Places of the array's elements `[elements, 2]` in wavelengths of a band's carrier."""
+        return self.array_in(band).positions(setting.bands_hz[band])
+
+    def site_of(self, environment: str, band: str) -> str:
+        """The environment's name, with the band's where it has an array of its own."""
+        return f"{environment} {band}" if band in self.band_arrays else environment
 
     @abstractmethod
     def link_labels(self, los: Bools, bearing_deg: Floats, distance_m: Floats) -> dict[str, Column]:
@@ -61,16 +87,33 @@ class Localisation(LinkTask):
         rng = stream(seed, name, split, environment, band, number)
         n = len(links.link_id)
         snr_db = rng.uniform(*self.snr_limits_in(setting, split), n)
-        # As much again in front as the scene is long: echoes of what was sent before the window reach into it.
-        signal = self.uplink(n, 2 * self.samples, rng)
-        gains, delays = path_gains(links, self.array.positions(), rng)
+        # Echoes of what was sent before the window reach into it.
+        lead = lead_samples(setting.longest_delay_s, self.sample_rate_hz)
+        window = slice(lead, lead + self.samples)
+        signal = self.uplink(n, window.stop + GUARD, rng)
+        gains, delays = path_gains(links, self.positions(setting, band), rng)
+        gains = at_array(self.hardware(setting, split, key, n), gains)
         timing = rng.random(n) / self.sample_rate_hz
-        received = apply_channel(signal, gains, delays + timing[:, None], self.sample_rate_hz)[..., self.samples :]
+        received = apply_channel(signal, gains, delays + timing[:, None], self.sample_rate_hz, window)
         cfo = rng.uniform(-self.cfo_ppm, self.cfo_ppm, n) * 1e-6 * setting.bands_hz[band] / self.sample_rate_hz
-        iq = normalise_power(add_awgn(frequency_shift(received, cfo), snr_db, rng), setting.gain_db, rng)
+        noisy = add_awgn(frequency_shift(received, cfo), snr_db, rng)
+        iq = normalise_power(self.receive(setting, split, key, noisy), setting.gain_db, rng)
         columns: dict[str, Column] = {"environment": [str(environment)] * n, "link_id": links.link_id}
         labels = self.link_labels(links.los, links.bearing_deg, links.distance_2d_m)
         return self.assemble(setting, name, split, key, iq, snr_db, labels, **columns)
+
+    def truth(
+        self, setting: Setting, name: str, split: Split, key: ChunkKey, seed: Seed, links: Links | None = None
+    ) -> Floats:
+        """What the true paths say, float64 `[n, D]`; ValueError without links."""
+        del setting, seed
+        if links is None:
+            raise ValueError(f"links: expected those of chunk {key!r} of {name} in {split}, got none")
+        return self.link_truth(links)
+
+    def link_truth(self, links: Links) -> Floats:
+        """Features `[n, D]` of the paths of n links, without labels; NotImplementedError where there are none."""
+        raise NotImplementedError(f"{self.names[0]}: no truth is stated for this task's {len(links.link_id)} links")
 
 
 class AngleOfArrival(Localisation):
@@ -83,6 +126,12 @@ class AngleOfArrival(Localisation):
         """The bearing, and in `detail` whether the link is in sight."""
         del distance_m
         return {"azimuth_deg": bearing_deg, "detail": _states(los)}
+
+    def link_truth(self, links: Links) -> Floats:
+        """Cosine and sine of the mean direction of all rays by their power, the direct path's among them."""
+        mean = resultant(links)
+        mean /= np.maximum(np.abs(mean), 1e-12)
+        return np.stack([mean.real, mean.imag], axis=1)
 
 
 class LineOfSight(Localisation):
@@ -100,6 +149,38 @@ class LineOfSight(Localisation):
         """The line-of-sight state."""
         del bearing_deg, distance_m
         return {"class": _states(los), "detail": _states(los)}
+
+    def link_truth(self, links: Links) -> Floats:
+        """Logarithms of what a channel sounder would read off the paths, as moments of power over delay and azimuth.
+
+        Share of the power that comes first and share of the strongest path in percent against the rest, RMS delay
+        spread [s], circular azimuth spread.
+        """
+        delay, power = path_powers(links)
+        first = np.sum(power * (delay <= 5e-9), axis=1)
+        strongest = power.max(axis=1)
+        mean = np.sum(power * delay, axis=1)
+        spread = np.sqrt(np.maximum(np.sum(power * (delay - mean[:, None]) ** 2, axis=1), 0.0))
+        shares = [np.log((share + 1e-3) / (1.0 - share + 1e-3)) for share in (first, strongest)]
+        return np.stack([*shares, np.log(spread + 1e-9), np.log(1.0 - np.abs(resultant(links)) + 1e-3)], axis=1)
+
+
+def path_powers(links: Links) -> tuple[Floats, Floats]:
+    """Excess delays [s] and powers of each link's direct path and clusters, both `[n, 1 + C]`; powers sum to one."""
+    direct = (links.k_linear / (1 + links.k_linear))[:, None]
+    power = np.hstack([direct, links.power / links.power.sum(axis=1, keepdims=True) * (1 - direct)])
+    delay = np.hstack([np.zeros_like(direct), links.delay_s])
+    earliest = np.where(power > 0, delay, np.inf).min(axis=1, keepdims=True)
+    return np.where(power > 0, delay - earliest, 0.0), power
+
+
+def resultant(links: Links) -> Complexes:
+    """Mean of exp(j azimuth) over all rays and the direct path by their power, complex128 `[n]`."""
+    _, power = path_powers(links)
+    rays = np.exp(1j * np.radians(links.azimuth_deg)).mean(axis=2)
+    direct = np.exp(1j * np.radians(links.bearing_deg))
+    mean: Complexes = power[:, 0] * direct + np.sum(power[:, 1:] * rays, axis=1)
+    return mean
 
 
 def _states(los: Bools) -> list[str]:

@@ -6,13 +6,16 @@ from rfgen.physics.types import Complexes, Floats, Ints
 
 
 def band_limited_noise(rng: np.random.Generator, n: int, samples: int, cutoff: Floats) -> Floats:
-    """Gaussian messages `[n, samples]`, zero mean, unit variance, flat to `cutoff` `[n]` cycles per sample."""
-    frequency = np.fft.rfftfreq(samples)
+    """Gaussian messages `[n, samples]`, zero mean, unit variance on average, flat to `cutoff` `[n]` cycles per sample.
+
+    They are parts of stretches twice as long: a message that comes back to its start would tell where it ends.
+    """
+    frequency = np.fft.rfftfreq(2 * samples)
     shape = ((frequency <= cutoff[:, None]) & (frequency > 0)).astype(float)
     shape[:, 1] = 1.0  # the lowest line stays, however low the cutoff
     spectrum = (rng.standard_normal((n, len(frequency), 2)).view(complex)[..., 0]) * shape
-    message = np.fft.irfft(spectrum, samples)
-    unit: Floats = message / message.std(axis=1, keepdims=True)
+    message = np.fft.irfft(spectrum, 2 * samples)
+    unit: Floats = (message / message.std(axis=1, keepdims=True))[:, :samples]
     return unit
 
 
@@ -42,6 +45,23 @@ def fsk_frequency(
         weight = 0.5 * (_erf(t / (np.sqrt(2) * sigma)) - _erf((t - 1) / (np.sqrt(2) * sigma)))
         out += np.take_along_axis(symbols, index + k, axis=1) * weight
     return out
+
+
+def gaussian_step_integral(t: Floats, bt: Floats | None) -> Floats:
+    """Share of a symbol's turn that is done at time `t` `[n, ...]` in symbols from its start, in [0, 1].
+
+    The integral of the frequency pulse of `fsk_frequency`: straight, or with `bt` `[n]` smoothed by its Gaussian.
+    """
+    if bt is None:
+        return np.clip(t, 0.0, 1.0)
+    sigma = (np.sqrt(np.log(2)) / (2 * np.pi * bt)).reshape(-1, *[1] * (t.ndim - 1))
+
+    def ramp(x: Floats) -> Floats:
+        normal: Floats = 0.5 * (1 + _erf(x / (np.sqrt(2) * sigma)))
+        risen: Floats = x * normal + sigma * np.exp(-((x / sigma) ** 2) / 2) / np.sqrt(2 * np.pi)
+        return risen
+
+    return ramp(t) - ramp(t - 1)
 
 
 def _erf(x: Floats) -> Floats:

@@ -46,23 +46,30 @@ LONG_TRAINING = np.array(
 )
 # Short training sequence, equation (17-6): every fourth carrier, in units of (1 + j).
 _SHORT = {-24: 1, -20: -1, -16: 1, -12: -1, -8: -1, -4: 1, 4: -1, 8: -1, 12: 1, 16: 1, 20: 1, 24: 1}
-WIFI_SIZE, WIFI_PREFIX, WIFI_CARRIERS = 64, 16, carriers(52, 64)
+WIFI_SIZE, WIFI_PREFIX = 64, 16
 
 
-def wifi_preamble() -> Complexes:
-    """Short and long training of the 20 MHz OFDM PHY at 20 MS/s: 320 samples, unit power (IEEE 802.11-2020, 17.3.3)."""
-    grid = np.zeros(WIFI_SIZE, complex)
+def wifi_preamble(clock: int = 1) -> Complexes:
+    """Short and long training of the OFDM PHY at 20 MS/s, 320 `clock` samples, unit power (IEEE 802.11-2020, 17.3.3).
+
+    `clock` divides the PHY's: 1 fills a channel of 20 MHz, 2 one of 10 MHz, 4 one of 5 MHz.
+    """
+    size = WIFI_SIZE * clock
+    grid = np.zeros(size, complex)
     for carrier, sign in _SHORT.items():
-        grid[carrier % WIFI_SIZE] = sign * (1 + 1j)
-    short = np.fft.ifft(grid) * (WIFI_SIZE / np.sqrt(24))
-    long = modulate(LONG_TRAINING[None], WIFI_CARRIERS, WIFI_SIZE, 0)
-    return np.concatenate([np.tile(short, 3)[:160], long[-32:], long, long])
+        grid[carrier % size] = sign * (1 + 1j)
+    short = np.fft.ifft(grid) * (size / np.sqrt(24))
+    long = modulate(LONG_TRAINING[None], carriers(52, size), size, 0)
+    return np.concatenate([np.tile(short, 3)[: 160 * clock], long[-32 * clock :], long, long])
 
 
-def wifi_frame(rng: np.random.Generator, samples: int, name: str, header: Complexes | None = None) -> Complexes:
+def wifi_frame(
+    rng: np.random.Generator, samples: int, name: str, header: Complexes | None = None, clock: int = 1
+) -> Complexes:
     """Preamble, a BPSK header symbol (drawn, or the 52 values given) and random payload symbols; `samples` long."""
     head = random_values(rng, (1, 52), "BPSK") if header is None else header[None]
-    symbols = max(-(-(samples - 400) // 80), 0)
+    symbols = max(-(-(samples - 400 * clock) // (80 * clock)), 0)
     payload = random_values(rng, (symbols, 52), name)
-    body = modulate(np.concatenate([head, payload]), WIFI_CARRIERS, WIFI_SIZE, WIFI_PREFIX)
-    return np.concatenate([wifi_preamble(), body])[:samples]
+    size, prefix = WIFI_SIZE * clock, WIFI_PREFIX * clock
+    body = modulate(np.concatenate([head, payload]), carriers(52, size), size, prefix)
+    return np.concatenate([wifi_preamble(clock), body])[:samples]

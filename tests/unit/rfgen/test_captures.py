@@ -11,7 +11,10 @@ from rfgen.captures import surrogate as surrogates
 from rfgen.captures.multipath import Multipath, draw
 from rfgen.captures.twins import TwinRecipe, generate, raised_cosine, remove_linear_phase
 from rfgen.physics import arrays
+from rfgen.physics.delays import HALF
+from rfgen.physics.propagation import apply_channel
 from rfgen.recipe import Recipe
+from rfgen.scenes.drone import LEAD
 
 from .conftest import RELEASES
 
@@ -207,7 +210,12 @@ def chain(**changes):
 
 
 def tone(samples=1024, line=101):
-    return np.exp(2j * np.pi * line * np.arange(samples) / samples)[None, None]
+    """A tone of whole periods in `samples`, with what the clock needs on either side."""
+    return np.exp(2j * np.pi * line * np.arange(-HALF, samples + HALF) / samples)[None, None]
+
+
+def inside(signal):
+    return signal[..., HALF:-HALF]
 
 
 def lines(signal):
@@ -216,23 +224,77 @@ def lines(signal):
 
 def test_receiver_faults_have_their_declared_size():
     rng = np.random.default_rng(1)
-    np.testing.assert_allclose(surrogates.receive(tone(), chain(), rng), tone(), atol=1e-9)
+    clean = inside(tone())
+    np.testing.assert_allclose(surrogates.receive(tone(), chain(), rng), clean, atol=1e-9)
     spur = lines(surrogates.receive(tone(), chain(dc_db=[-20.0, -20.0]), rng))
     assert 10 * np.log10(spur[0]) == pytest.approx(-20.0, abs=0.01)
     image = lines(surrogates.receive(tone(), chain(gain_imbalance_db=[1.0, 1.0], phase_imbalance_deg=[5.0, 5.0]), rng))
     g = 10 ** (1 / 20) * np.exp(1j * np.radians(5.0))
     assert image[-101] / image[101] == pytest.approx(abs((1 - g) / (1 + g)) ** 2, rel=1e-6)
-    burst = surrogates.receive(tone(), chain(interference_share=1.0, interference_db=[0.0, 0.0]), rng) - tone()
+    burst = surrogates.receive(tone(), chain(interference_share=1.0, interference_db=[0.0, 0.0]), rng) - clean
     assert 0.1 <= np.mean(np.abs(burst) > 0.5) <= 0.31
 
 
 def test_sample_clock_stretches_time():
     shifted = surrogates.apply_clock_offset(tone(4096, 500), 100.0)
     # A clock that is fast sees the tone slower.
-    phase = np.unwrap(np.angle(shifted[0, 0] * tone(4096, 500)[0, 0].conj()))
+    phase = np.unwrap(np.angle(shifted[0, 0] * inside(tone(4096, 500))[0, 0].conj()))
     slope = np.polyfit(np.arange(4096), phase, 1)[0] / (2 * np.pi * 500 / 4096)
     assert slope == pytest.approx(-100e-6, rel=5e-3)
     assert phase[2048] == pytest.approx(0.0, abs=1e-6)
+
+
+def db(x):
+    return 10 * np.log10(np.max(np.mean(np.abs(x) ** 2, axis=0)) + 1e-30)
+
+
+def test_ends_under_an_off_clock_are_those_of_a_longer_stretch():
+    rng = np.random.default_rng(5)
+    spectrum = np.fft.fft(rng.standard_normal((40, 3072, 2)) @ [1, 1j])
+    spectrum[:, np.abs(np.fft.fftfreq(3072)) > 0.4] = 0
+    signal = np.fft.ifft(spectrum)
+    signal /= np.sqrt(np.mean(np.abs(signal) ** 2))
+    middle = signal[:, 1024 - HALF : 2048 + HALF]
+    part = surrogates.apply_clock_offset(middle, 100.0)
+    # The same times, by the spectrum of the whole stretch: exact but at its far ends.
+    shift = -100e-6 * (np.arange(1024) - 512)
+    turn = np.exp(2j * np.pi * np.fft.fftfreq(3072)[:, None] * (1024 + np.arange(1024) + shift))
+    assert db(part - spectrum @ turn / 3072 / np.sqrt(np.mean(np.abs(np.fft.ifft(spectrum)) ** 2))) < -60
+    # What lies outside of the margin changes nothing.
+    np.testing.assert_array_equal(part, surrogates.apply_clock_offset(middle.copy(), 100.0))
+
+
+@pytest.mark.parametrize("name", ["surrogate_amc", "surrogate_aoa"])
+def test_a_surrogate_scene_is_that_of_a_longer_stretch(recipe, name, monkeypatch):
+    """Nothing is heard at a scene's ends but what a stretch that starts earlier and ends later has there."""
+    made = surrogate(name, sessions=1, scenes=22)
+    kept = {}
+    monkeypatch.setattr(surrogates, "add_awgn", lambda signal, snr_db, rng, active: kept.setdefault("window", signal))
+    emitted = surrogates._emission
+
+    def kept_emission(*args):
+        kept["sent"] = emitted(*args)
+        return kept["sent"]
+
+    def kept_draw(*args):
+        kept["paths"] = draw(*args)
+        return kept["paths"]
+
+    monkeypatch.setattr(surrogates, "_emission", kept_emission)
+    monkeypatch.setattr(surrogates, "draw", kept_draw)
+    monkeypatch.setattr(surrogates, "frequency_shift", lambda signal, frequency: signal)
+    surrogates._scenes(made, recipe, np.random.default_rng(2))
+    # The same in a stretch four times as long, of silence: what is outside of the stretch must not matter.
+    task, sent, paths = recipe.tasks[made.task], kept["sent"], kept["paths"]
+    far = np.random.default_rng(3).standard_normal((22, 4000))
+    long = np.concatenate([far, sent.signal, far], axis=1)
+    start = 4000 + LEAD - HALF
+    gains = paths.at(task.positions(recipe, made.band))
+    window = slice(start, start + task.samples + 2 * HALF)
+    whole = apply_channel(long, gains, paths.delay_s, task.sample_rate_hz, window)
+    error = kept["window"] - whole
+    level = np.mean(np.abs(whole) ** 2)
+    assert db(error.reshape(-1, error.shape[-1]) / np.sqrt(level)) < -60
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def test_amplifier_compresses_and_turns() -> None:
     assert abs(y[0]) == pytest.approx(0.01, rel=1e-4)
     assert abs(y[1]) == pytest.approx(level[1] * 2**-0.25)
     assert abs(y[2]) == pytest.approx(level[1], rel=1e-4)
-    assert np.degrees(np.angle(y)) == pytest.approx([0.0, 10.0, 20.0], abs=0.01)
+    assert np.degrees(np.angle(y)) == pytest.approx([0.0, 20.0, 40.0], abs=0.01)
 
 
 def test_offsets_of_transmitter_and_receiver_subtract() -> None:
@@ -55,6 +55,23 @@ def test_dc_transient_and_phase_noise() -> None:
     noisy = hardware.transmit(np.repeat(TONE, 200, axis=0), nominal(linewidth_hz=500.0), 2.4e9, 20e6, stream(1))
     walk = np.unwrap(np.angle(noisy / TONE))
     assert np.var(walk[:, 3000] - walk[:, 0]) == pytest.approx(2 * np.pi * 500 * 3000 / 20e6, rel=0.35)
+
+
+def test_offsets_and_ripple_have_their_stated_size(tiny) -> None:
+    p = tiny.tasks["E-ID-FP"]
+    units = [hardware.transmitter(1, f"U{u}", p.population) for u in range(3000)]
+    receivers = [hardware.receiver(1, f"R{r}", p.receiver) for r in range(3000)]
+
+    def rms(values: list) -> float:
+        return float(np.sqrt(np.mean(np.abs(values) ** 2)))
+
+    assert rms([u.dc for u in units]) == pytest.approx(p.population.dc_offset, rel=0.04)
+    assert rms([r.dc for r in receivers]) == pytest.approx(p.receiver.dc_offset, rel=0.04)
+    assert rms([r.ripple for r in receivers]) == pytest.approx(p.receiver.ripple, rel=0.04)
+    whole = np.array([hardware.standardised(u, p.population) for u in units])
+    assert whole.mean(axis=0) == pytest.approx(0.0, abs=0.08)
+    assert whole.std(axis=0) == pytest.approx(1.0, abs=0.06)
+    assert not hardware.standardised(hardware.nominal_transmitter(p.population), p.population).any()
 
 
 def test_ripple_is_causal() -> None:

@@ -4,11 +4,14 @@ import pytest
 
 from common.streams import complex_normal, stream
 from rfgen.physics import arrays, laws
+from rfgen.physics.environment import Environment, Factory
 from rfgen.physics.propagation import (
+    GUARD,
     RAYS,
     SUBCLUSTERS,
     apply_channel,
     frequency_response,
+    lead_samples,
     links_from_table,
     path_gains,
 )
@@ -45,10 +48,40 @@ def test_frequency_response_is_the_sum_of_delays(size) -> None:
 
 
 def test_whole_sample_delays_shift_the_signal() -> None:
-    x = complex_normal(stream(0, "x"), (1, 64))
-    gains = np.array([[[2.0, 1j]]])
-    y = apply_channel(x, gains, np.array([[3, 10]]) / 20e6, 20e6)
-    assert y[0, 0] == pytest.approx(2 * np.roll(x[0], 3) + 1j * np.roll(x[0], 10))
+    x = np.exp(2j * np.pi * 0.1 * np.arange(400))[None]  # within the flat part of the channel filter
+    gains, delays = np.array([[[2.0, 1j]]]), np.array([[3, 10]]) / 20e6
+    window = slice(10 + GUARD, 400 - GUARD)
+    y = apply_channel(x, gains, delays, 20e6, window)
+    assert y[0, 0] == pytest.approx((2 * np.roll(x[0], 3) + 1j * np.roll(x[0], 10))[window], abs=1e-3)
+
+
+def test_delays_are_linear() -> None:
+    """The window does not know how long the stretch around it is, nor what was sent after it: to -75 dB of it."""
+    rng, rate, longest, length = stream(0, "linear"), 20e6, 25.6e-6, 256
+    delays = rng.uniform(0, longest, (20, 25))
+    delays[:, :2] = 0.0, longest
+    gains = complex_normal(rng, (20, 2, 25))
+    lead, more = lead_samples(longest, rate), 3000
+    sent = complex_normal(rng, (20, more + lead + length + GUARD + more))
+    wide = apply_channel(sent, gains, delays, rate, slice(more + lead, more + lead + length))
+    narrow = apply_channel(sent[:, more:-more], gains, delays, rate, slice(lead, lead + length))
+    off = np.mean(np.abs(wide - narrow) ** 2, axis=(0, 1)) / np.mean(np.abs(wide) ** 2)
+    assert 10 * np.log10(off.max()) < -75
+    # Without a window, what lies outside the stretch is silence: no end comes back at the other.
+    burst = np.zeros((20, 600), complex)
+    burst[:, 500:] = complex_normal(rng, (20, 100))
+    whole = np.abs(apply_channel(burst, gains, delays, rate)) ** 2
+    assert 10 * np.log10(whole[..., : 500 - GUARD].max() / whole[..., 500:].mean()) < -60
+
+
+def test_a_window_that_an_echo_reaches_from_outside_is_refused() -> None:
+    signal, gains, delays = np.ones((1, 400), complex), np.ones((1, 1, 1)), np.array([[100 / 20e6]])
+    apply_channel(signal, gains, delays, 20e6, slice(100 + GUARD, 400 - GUARD))
+    for window in (slice(99 + GUARD, 300), slice(200, 401 - GUARD), slice(200, None)):
+        with pytest.raises(ValueError, match=f"window: expected {100 + GUARD} samples before it and {GUARD} after it"):
+            apply_channel(signal, gains, delays, 20e6, window)
+    with pytest.raises(ValueError, match="delays_s: expected none below 0"):
+        apply_channel(signal, gains, -delays, 20e6)
 
 
 def table(rows: list[dict]) -> pa.Table:
@@ -110,3 +143,28 @@ def test_laws_refuse_what_they_do_not_know() -> None:
     assert laws.aerial_k_factor_db("UMi", np.array([50.0]))[0] == pytest.approx(15)
     assert ((p := laws.los_probability("InH", np.array([1.0, 3.0, 20.0]), 1.5)) <= 1).all()
     assert p[0] == 1
+
+
+def test_line_of_sight_indoors_by_hand() -> None:
+    """Table 7.4.2-1: InH mixed office, and InF-DH with k = -d_clutter / ln(1 - r) (h_BS - h_UT) / (h_c - h_UT)."""
+    office = laws.los_probability("InH", np.array([1.2, 1.21, 5.9, 6.5, 39.1]), 1.0)
+    assert office == pytest.approx([1.0, np.exp(-0.01 / 4.7), np.exp(-1.0), 0.32, 0.32 / np.e])
+    decay = laws.factory_decay_m(0.4, 2.0, 3.0, 8.0, 1.5)
+    assert decay == pytest.approx(2.0 / 0.5108256 * 6.5 / 1.5, rel=1e-6)
+    assert decay == pytest.approx(16.966, abs=1e-3)
+    assert laws.los_probability("InF", np.array([0.0, 16.966, 33.932]), 1.5, decay_m=decay) == pytest.approx(
+        [1.0, np.exp(-1), np.exp(-2)], rel=1e-4
+    )
+    with pytest.raises(ValueError, match="decay_m: expected"):
+        laws.los_probability("InF", 10.0, 1.5)
+    place = {"scenario": "InF", "base_height_m": 8.0, "terminal_height_m": 1.5, "distance_m": (3.0, 30.0)}
+    hall = {"hall_m": (120.0, 60.0, 10.0), "clutter_density": 0.4, "clutter_size_m": 2.0, "clutter_height_m": 3.0}
+    factory = Environment(**place, factory=Factory(**hall))
+    assert factory.los_probability(np.array([decay]), 1.5)[0] == pytest.approx(np.exp(-1))
+    for wrong in (
+        {"factory": None},
+        {"factory": hall | {"clutter_height_m": 1.0}},
+        {"factory": hall, "scenario": "InH"},
+    ):
+        with pytest.raises(ValueError, match="factory"):
+            Environment.model_validate(place | {"factory": hall} | wrong)

@@ -21,26 +21,29 @@ def put(data: dict, path: str, value: object) -> dict:
     return data
 
 
-@pytest.mark.parametrize("name", ["tiny", "v0.1", "v0.2"])
+@pytest.mark.parametrize("name", ["tiny", "v0.1", "v1.0"])
 def test_shipped_recipes_are_valid(mapping, name) -> None:
     recipe = Recipe.from_mapping(mapping(name))
     assert tuple(recipe.tasks) == tuple(mapping(name)["tasks"])
     assert set(recipe.tasks) == set(TASKS)
-    assert tuple(recipe.environments) == ("E_URBAN", "E_RURAL", "E_MICRO")[: 3 if name == "v0.2" else 2]
+    everywhere = ("E_URBAN", "E_RURAL", "E_MICRO", "E_OFFICE", "E_FACTORY")
+    assert tuple(recipe.environments) == everywhere[: 5 if name == "v1.0" else 2]
     assert recipe.tasks_in("PRETRAIN") == ("E-LOC-AOA", "E-ID-DRONE", "E-ID-FP", "E-ID-AMC")
 
 
-def test_v02_is_v01_and_a_third_environment(mapping) -> None:
-    first, second = mapping("v0.1"), mapping("v0.2")
-    del second["environments"]["E_MICRO"]
-    for task in ("E-LOC-AOA", "E-LOC-LOS", "E-ID-DRONE"):
-        second["tasks"][task]["environments"].remove("E_MICRO") if "E_MICRO" in second["tasks"][task][
-            "environments"
-        ] else None
-    # UMi is a held-out value there, so the pool is another one.
-    second["pretrain"]["name"], second["pretrain"]["environment"] = first["pretrain"]["name"], None
-    first["pretrain"]["environment"] = None
-    assert first == second
+def test_v10_has_more_places_bands_and_another_edition(mapping) -> None:
+    first, second = (Recipe.from_mapping(mapping(name)) for name in ("v0.1", "v1.0"))
+    assert (first.spec_version, second.spec_version) == ("16.1", "19.2")
+    assert {name: second.environments[name] for name in first.environments} == first.environments
+    assert [second.tasks[task].environments for task in ("E-LOC-AOA", "E-LOC-LOS")] == [tuple(second.environments)] * 2
+    # TR 36.777 has no aerial law indoors.
+    assert second.tasks["E-ID-DRONE"].environments == ("E_URBAN", "E_RURAL", "E_MICRO")
+    # The array keeps its size in metres, and is another at 28 GHz.
+    task = second.tasks["E-LOC-LOS"]
+    apart = {b: np.hypot(*np.diff(task.positions(second, b)[:2], axis=0)[0]) for b in task.bands}
+    assert apart == pytest.approx({"2.4GHz": 0.2103, "5.8GHz": 0.5, "28GHz": 0.5}, abs=2e-4)
+    assert second.tasks["E-LOC-AOA"].bands == ("2.4GHz", "5.8GHz")
+    assert (first.sites, first.longest_delay_s) == (second.sites, second.longest_delay_s)
 
 
 BAD = [
@@ -80,7 +83,17 @@ BAD = [
         None,
         "rfgen: tasks.E-ID-DRONE.high_share: E_URBAN has no aerial block, expected one for high emitters",
     ),
-    ("pretrain/environment/aerial", None, "tasks.E-ID-DRONE.high_share: E_PRETRAIN_UMI has no aerial block"),
+    ("longest_delay_s", 0.0, "longest_delay_s: Input should be greater than 0"),
+    ("sites/coupling", 1.5, "sites.coupling: Input should be less than or equal to 1"),
+    ("sites/pretrain_sites", 0, "sites.pretrain_sites: Input should be greater than 0"),
+    ("sites/front_end/gain_db", 1.0, "sites.front_end.gain_db: Extra inputs"),
+    ("environments/E_URBAN/scenario", "InF", "environments.E_URBAN: factory: expected the hall and its clutter"),
+    ("tasks/E-LOC-AOA/array/spacing_wavelengths", 0.5, "tasks.E-LOC-AOA.array.spacing_wavelengths: Extra inputs"),
+    (
+        "tasks/E-LOC-LOS/band_arrays",
+        {"28GHz": {"kind": "circular", "elements": 8, "spacing_m": 0.005}},
+        "tasks.E-LOC-LOS: band_arrays.28GHz: expected a band of the task, and 8 elements",
+    ),
     ("tasks/E-ID-DRONE/families/radar", {}, "tasks.E-ID-DRONE.families.radar: Extra inputs"),
     ("tasks/E-ID-DRONE/families/wifi-ofdm/gap_us", 3.0, "tasks.E-ID-DRONE.families.wifi-ofdm.gap_us"),
     ("tasks/E-ID-FP/units", ["U01"], "tasks.E-ID-FP: units: expected at least two"),
@@ -93,7 +106,7 @@ BAD = [
     ("pretrain/band", "2.4GHz", "pretrain.band: '2.4GHz' is a held-out value"),
     ("pretrain/band", "1GHz", "pretrain.band: '1GHz' has no frequency"),
     ("pretrain/name", "E_URBAN", "pretrain.name: 'E_URBAN' is a held-out value"),
-    ("pretrain/environment/scenario", "RMa", "pretrain.environment.scenario: 'RMa' is a held-out value"),
+    ("pretrain/environment/scenario", "RMa", "pretrain.environment.scenario: Input should be 'CDL'"),
     ("pretrain/units", ["U01"], "pretrain.units: 'U01' is a held-out value"),
     ("pretrain/receivers", ["R901"], "pretrain.receivers: expected at least"),
     ("pretrain/snr_db", [10.0, 20.0], "pretrain.snr_db: expected SNRs from 25.0 dB on"),
@@ -138,17 +151,10 @@ def without_aerial(data: dict, *places: dict) -> dict:
 
 def test_high_emitters_ask_an_aerial_block_of_the_environments_that_they_use_alone(mapping) -> None:
     data = put(mapping("tiny"), "tasks/E-ID-DRONE/high_share", 0.0)
-    Recipe.from_mapping(without_aerial(data, *data["environments"].values(), data["pretrain"]["environment"]))
-    data = put(mapping("tiny"), "tasks/E-ID-DRONE/scenes/PRETRAIN", None)
-    Recipe.from_mapping(without_aerial(data, data["pretrain"]["environment"]))
-    # An environment of other tasks alone asks for none.
-    data = put(mapping("v0.2"), "tasks/E-ID-DRONE/environments", ["E_URBAN", "E_RURAL"])
-    Recipe.from_mapping(without_aerial(data, data["environments"]["E_MICRO"]))
-    # There is no aerial law indoors: such a pool has ground emitters alone, such an environment is refused.
-    data = mapping("v0.2")
-    assert data["pretrain"]["environment"]["scenario"] == "InH"
+    Recipe.from_mapping(without_aerial(data, *data["environments"].values()))
+    # An environment of other tasks alone asks for none; there is no aerial law indoors.
+    data = mapping("v1.0")
+    assert "aerial" not in data["environments"]["E_OFFICE"]
     Recipe.from_mapping(data)
-    data = mapping("tiny")
-    data["environments"]["E_URBAN"] = mapping("v0.2")["pretrain"]["environment"]
-    with pytest.raises(ValueError, match="high_share: E_URBAN has no aerial block"):
-        Recipe.from_mapping(data)
+    with pytest.raises(ValueError, match="high_share: E_OFFICE has no aerial block"):
+        Recipe.from_mapping(put(data, "tasks/E-ID-DRONE/environments", ["E_URBAN", "E_OFFICE"]))

@@ -114,6 +114,8 @@ def test_values_and_limits_of_every_task(tiny) -> None:
     assert tiny.values_of("E-LOC-AOA") == {
         "environment": ("E_URBAN", "E_RURAL"),
         "device": (),
+        "receiver": (),
+        "waveform": (),
         "frequency_band": ("2.4GHz", "5.8GHz"),
         "snr_regime": ("mid", "high", "clean"),
     }

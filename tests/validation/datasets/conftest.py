@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +23,8 @@ def mapping(name: str) -> dict:
 class Bench:
     """A release's recipe and seed with its ray tables and scenes, each made when first asked for."""
 
-    def __init__(self, name: str) -> None:
-        self.recipe = Recipe.from_mapping(mapping(name))
+    def __init__(self, name: str, **changes: Any) -> None:
+        self.recipe = Recipe.from_mapping(mapping(name) | changes)
         self.seed = read_extended(RELEASES / f"{name}.yaml")["seed"]
         self._tables: dict[str, pa.Table] = {}
         self._scenes: dict[tuple, tuple[np.ndarray, dict]] = {}
@@ -60,15 +61,26 @@ def v01() -> Bench:
 
 
 @pytest.fixture(scope="session")
+def perfect(v01: Bench) -> Bench:
+    """v0.1 with sites of perfect hardware, on the same links."""
+    sites = v01.recipe.sites.model_dump()
+    none = {"gain_error_db": 0.0, "phase_error_deg": 0.0, "coupling": 0.0}
+    bench = Bench("v0.1", sites=sites | none | {"front_end": dict.fromkeys(sites["front_end"], 0.0)})
+    bench._tables = v01._tables
+    return bench
+
+
+@pytest.fixture(scope="session")
 def tiny() -> Bench:
     return Bench("tiny")
 
 
 @pytest.fixture(scope="session")
 def many_links() -> Recipe:
-    """v0.2 at the tables' reference frequency, 3.5 GHz: 4,000 links an environment, of localisation alone."""
-    data = mapping("v0.2")
+    """v1.0 at the tables' reference frequency, 3.5 GHz, in V16.1: 4,000 links an environment, of localisation alone."""
+    data = mapping("v1.0") | {"spec_version": "16.1"}
     task = data["tasks"]["E-LOC-LOS"]
+    del task["band_arrays"]
     task["bands"] = ["3.5GHz"]
     task["scenes"] = {"TRAIN": 4000, "DEV": 40, "HOLDOUT": 40}
     data["tasks"] = {"E-LOC-LOS": task}

@@ -10,7 +10,8 @@ from rfgen.physics import laws
 from rfgen.physics.propagation import links_from_table, path_gains
 
 # Environment, in sight: median delay spread [ns] with sigma of its lg, median azimuth spread at the base station [deg]
-# with sigma of its lg, mean and std of K [dB]; Table 7.5-6 of V16.1 at 3.5 GHz (UMa below 6 GHz counts as 6 GHz).
+# with sigma of its lg, mean and std of K [dB]; Table 7.5-6 of V16.1 at 3.5 GHz (below 6 GHz UMa and InH
+# count as 6 GHz). The hall of E_FACTORY has a volume of four times its surface.
 TABLE = {
     ("E_RURAL", True): (32.4, 0.55, 10**0.90, 0.38, 7.0, 4.0),
     ("E_RURAL", False): (37.2, 0.48, 10**0.95, 0.45, None, None),
@@ -18,7 +19,19 @@ TABLE = {
     ("E_URBAN", False): (364.0, 0.39, 10 ** (1.5 - 0.1144 * np.log10(6)), 0.28, None, None),
     ("E_MICRO", True): (50.5, 0.38, 10 ** (1.21 - 0.05 * np.log10(4.5)), 0.41, 9.0, 5.0),
     ("E_MICRO", False): (103.0, 0.384, 10 ** (1.53 - 0.23 * np.log10(4.5)), 0.33 + 0.11 * np.log10(4.5), None, None),
+    ("E_OFFICE", True): (10 ** (9 - 7.692 - 0.01 * np.log10(7)), 0.18, 10**1.60, 0.18, 7.0, 4.0),
+    ("E_OFFICE", False): (
+        10 ** (9 - 7.173 - 0.28 * np.log10(7)),
+        0.055 + 0.1 * np.log10(7),
+        10**1.62,
+        0.25,
+        None,
+        None,
+    ),
+    ("E_FACTORY", True): (10 ** (9 - 9.35) * (26 * 4 + 14), 0.15, 10**1.56, 0.25, 7.0, 8.0),
+    ("E_FACTORY", False): (10 ** (9 - 9.44) * (30 * 4 + 32), 0.19, 10**1.57, 0.2, None, None),
 }
+EVERYWHERE = ["E_RURAL", "E_URBAN", "E_MICRO", "E_OFFICE", "E_FACTORY"]
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +80,13 @@ def test_delay_spread_and_k_follow_the_tables(frames, environment: str, los: boo
 
 @pytest.mark.parametrize("environment", ["E_RURAL", "E_URBAN", "E_MICRO"])
 def test_azimuth_spread_is_the_base_stations(frames, environment: str) -> None:
-    """At the base station the spread is the standard's departure spread; the terminal's is several times wider."""
+    """At the base station the spread is the standard's departure spread; the terminal's is several times wider.
+
+    What the clusters realise is up to an eighth wider than the parameter that they were drawn for.
+    """
     frame = frames[environment]
-    spread = frame[~frame.los].head(800).apply(azimuth_spread, axis=1)
-    assert np.median(spread) == pytest.approx(TABLE[environment, False][2], rel=0.15)
+    spread = frame[~frame.los].apply(azimuth_spread, axis=1)
+    assert np.median(spread) == pytest.approx(TABLE[environment, False][2], rel=0.2)
 
 
 def test_urban_to_rural_ratio(frames) -> None:
@@ -78,10 +94,10 @@ def test_urban_to_rural_ratio(frames) -> None:
     assert medians == pytest.approx([364, 103, 37], rel=0.08)
 
 
-@pytest.mark.parametrize("environment", ["E_RURAL", "E_URBAN", "E_MICRO"])
+@pytest.mark.parametrize("environment", EVERYWHERE)
 def test_line_of_sight_follows_distance(frames, many_links, environment: str) -> None:
     frame, place = frames[environment], many_links.environments[environment]
-    expected = laws.los_probability(place.scenario, frame.distance_2d_m, 1.5)
+    expected = place.los_probability(frame.distance_2d_m.to_numpy(), place.terminal_height_m)
     for rows in np.array_split(np.argsort(frame.distance_2d_m.to_numpy()), 5):
         p = expected[rows]
         tolerance = 4 * np.sqrt(np.sum(p * (1 - p))) / len(rows)
@@ -104,7 +120,7 @@ def test_published_line_of_sight_values() -> None:
     assert laws.los_probability("RMa", 5, 1.5) == 1
 
 
-@pytest.mark.parametrize("environment", ["E_RURAL", "E_URBAN", "E_MICRO"])
+@pytest.mark.parametrize("environment", EVERYWHERE)
 def test_direct_path_is_the_bearing(frames, environment: str) -> None:
     """On links in sight the first cluster to arrive is centred on the terminal's bearing, in the same frame."""
     frame = frames[environment]
@@ -120,7 +136,7 @@ def test_direct_path_is_the_bearing(frames, environment: str) -> None:
     assert (rows.direct_zenith_deg > 90).all()  # the terminal is below the base station
 
 
-@pytest.mark.parametrize("environment", ["E_RURAL", "E_URBAN", "E_MICRO"])
+@pytest.mark.parametrize("environment", EVERYWHERE)
 def test_bearing_is_uniform_and_tells_nothing(frames, environment: str) -> None:
     frame = frames[environment]
     for rows in (frame, frame[frame.los], frame[~frame.los]):
@@ -130,13 +146,14 @@ def test_bearing_is_uniform_and_tells_nothing(frames, environment: str) -> None:
         assert len(rows) * np.abs((z**2).mean()) ** 2 < 12
 
 
-def test_rows_are_links_without_padding(frames) -> None:
+def test_rows_are_links_without_padding(frames, many_links) -> None:
     ids = pd.concat([frame.link_id for frame in frames.values()])
     assert ids.is_unique
     for frame in frames.values():
-        assert max(np.max(d) for d in frame.path_delay_s) < 1e-3  # unused clusters sit at a second
+        late = [np.max(d) for d in frame.path_delay_s] + 2.56 * frame.cluster_delay_spread_s
+        assert late.max() <= many_links.longest_delay_s  # later ones are cut; unused clusters sit at a second
         assert min(np.min(p) for p in frame.path_power) > 0
-        assert np.allclose([np.sum(p) for p in frame.path_power], 1, atol=1e-5)
+        assert np.allclose([np.sum(p) for p in frame.path_power], 1, atol=1e-12)
         assert all(len(a) == 20 * len(p) for a, p in zip(frame.ray_azimuth_deg, frame.path_power, strict=True))
 
 

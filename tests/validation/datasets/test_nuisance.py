@@ -116,7 +116,7 @@ def test_no_unit_from_nuisances(v01, with_receiver: bool) -> None:
         del blocks["receiver"]
     features = np.column_stack(list(blocks.values()))
     units, sessions = sorted(set(meta["device"])), v01.recipe.tasks["E-ID-FP"].sessions
-    train, number = meta["split"] == "TRAIN", np.array([int(s[-1]) for s in meta["session"]])
+    train, number = meta["split"] == "TRAIN", np.array([int(s[-2:]) for s in meta["session"]])
     hits, queries = np.zeros(2), 0
     for unit in units:
         others = train & (meta["device"] != unit)
