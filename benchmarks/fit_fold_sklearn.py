@@ -13,26 +13,27 @@ from sklearn.linear_model import LogisticRegression
 from emma.readouts import Discriminant, Logistic, Ridge
 
 
-def _logistic(self: Logistic, features: np.ndarray, target: np.ndarray) -> None:
-    strength, weights = self.spec.regularisation, None
+def _logistic(self: Logistic, features: np.ndarray, target: np.ndarray, strength: float) -> dict[str, np.ndarray]:
+    weights = None
     classes, n = target.astype(int), len(target)
     if self.spec.class_balanced:
         weights = (1.0 / np.bincount(classes))[classes]
         weights *= n / weights.sum()
     model = LogisticRegression(C=1 / (strength * n), tol=1e-6, max_iter=10_000).fit(features, classes, weights)
-    self.tensors |= {"weights": model.coef_.T.copy(), "intercept": model.intercept_}
+    return {"weights": model.coef_.T.copy(), "intercept": model.intercept_}
 
 
-def _ridge(self: Ridge, features: np.ndarray, target: np.ndarray) -> None:
+def _ridge(self: Ridge, features: np.ndarray, target: np.ndarray, strength: float) -> dict[str, np.ndarray]:
     wanted = self.target.regressand(target)
-    model = linear_model.Ridge(alpha=self.spec.regularisation * len(features)).fit(features, wanted)
-    self.tensors |= {"weights": model.coef_.T.copy(), "intercept": model.intercept_}
+    model = linear_model.Ridge(alpha=strength * len(features)).fit(features, wanted)
+    return {"weights": model.coef_.T.copy(), "intercept": model.intercept_}
 
 
-def _discriminant(self: Discriminant, features: np.ndarray, target: np.ndarray) -> None:
-    model = LinearDiscriminantAnalysis(solver="eigen", shrinkage=self.spec.regularisation).fit(features, target)
+def _discriminant(self: Discriminant, features: np.ndarray, target: np.ndarray, share: float) -> dict[str, np.ndarray]:
+    del self
+    model = LinearDiscriminantAnalysis(solver="eigen", shrinkage=share).fit(features, target)
     directions = len(np.unique(target)) - 1
-    self.tensors |= {"projection": model.scalings_[:, :directions]}
+    return {"projection": model.scalings_[:, :directions]}
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ def objective(results: Path, model: str, fold: tuple[str, str, str], readout: Pa
         head._standardised(features),
         classes,
         weights / weights.sum(),
-        spec.readout.regularisation,
+        head.regularisation,
         1 if count == 2 else count,
     )
     return loss.value_and_gradient(np.vstack([head.tensors["weights"], head.tensors["intercept"]]))[0]

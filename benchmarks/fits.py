@@ -23,11 +23,16 @@ STRENGTH, SHARE = 1e-3, 0.1
 
 
 def _spec(kind: str, regularisation: float) -> ReadoutSpec:
-    return ReadoutSpec(kind=kind, regularisation=regularisation, max_parameters=10**7)
+    return ReadoutSpec(kind=kind, regularisation=(regularisation,), max_parameters=10**7)
 
 
 def _target(name: str, classes: int) -> Target:
     return TARGETS[name](tuple(map(str, range(classes))))
+
+
+def _scaled(X: np.ndarray) -> np.ndarray:
+    """Features of unit variance in total, as a readout takes them."""
+    return StandardScaler().fit_transform(X) / np.sqrt(X.shape[1])
 
 
 def logistic(n: int, width: int, classes: int, runs: int) -> Figure:
@@ -38,7 +43,7 @@ def logistic(n: int, width: int, classes: int, runs: int) -> Figure:
     head = Logistic(_spec("logistic", STRENGTH), _target("binary" if classes == 2 else "class", classes))
 
     def yardstick(tolerance: float) -> LogisticRegression:
-        scaled = StandardScaler().fit_transform(X)
+        scaled = _scaled(X)
         return LogisticRegression(C=1 / (STRENGTH * n), tol=tolerance, max_iter=10_000).fit(scaled, y)
 
     ours, other = in_turn(lambda: head.fit(X, y), lambda: yardstick(1e-6), runs)
@@ -70,7 +75,7 @@ def ridge(n: int, width: int, runs: int) -> Figure:
     head = Ridge(_spec("ridge", STRENGTH), _target("angle", 0))
 
     def yardstick() -> linear_model.Ridge:
-        return linear_model.Ridge(alpha=STRENGTH * n).fit(StandardScaler().fit_transform(X), wanted)
+        return linear_model.Ridge(alpha=STRENGTH * n).fit(_scaled(X), wanted)
 
     ours, other = in_turn(lambda: head.fit(X, angle), yardstick, runs)
     difference = float(np.abs(yardstick().coef_.T - head.tensors["weights"]).max())
@@ -90,7 +95,7 @@ def discriminant(n: int, width: int, runs: int, classes: int = 12) -> Figure:
 
     def yardstick() -> LinearDiscriminantAnalysis:
         model = LinearDiscriminantAnalysis(solver="eigen", shrinkage=SHARE)
-        return model.fit(StandardScaler().fit_transform(X), y)
+        return model.fit(_scaled(X), y)
 
     ours, other = in_turn(lambda: head.fit(X, y), yardstick, runs)
     spaces = [np.linalg.qr(m)[0] for m in (yardstick().scalings_[:, : classes - 1], head.tensors["projection"])]

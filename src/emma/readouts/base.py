@@ -1,11 +1,14 @@
 """What a readout is: a light head on frozen embeddings, in float64, on one thread, without a random part.
 
-Every head standardises features by its own fit scenes (constant features become zero), is checked against the
-TaskSpec's capacity before it is fit, and has a floor at embedding width 0: mean direction, class prior, chance.
+Every head standardises features by its own fit scenes (features that are constant up to rounding become zero) and
+divides them by the root of their number, so that a value of the regularisation means the same at every width. It
+chooses that value from the pinned grid by inner cross-validation, is checked against the TaskSpec's capacity before it
+is fit, and has a floor at embedding width 0: mean direction, class prior, chance.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
@@ -13,9 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError
+from emma.readouts.selection import INNER_FOLDS, Numbers, chosen_value, grouped_parts
 from emma.tasks import ReadoutSpec, Target
 
 Floats = NDArray[np.float64]
+
+#: A feature that varies by less than this share of its size is constant up to the rounding of float32 sums.
+_ROUNDING = 16 * float(np.finfo(np.float32).eps)
 
 #: Rows that a pass over the features takes at a time: they fit into a processor's cache.
 _ROWS = 512
@@ -30,9 +37,11 @@ class Readout(ABC):
 
     Attributes:
         kind: the value of ``readout.kind``.
+        linear: the tensor ``[D, K]`` that maps standardised features.
     """
 
     kind: ClassVar[str]
+    linear: ClassVar[str] = "weights"
 
     def __init__(self, spec: ReadoutSpec, target: Target) -> None:
         self.spec, self.target = spec, target
@@ -42,12 +51,14 @@ class Readout(ABC):
     def parameters(self, width: int) -> int:
         """Number of fitted weights for an embedding of ``width`` features."""
 
-    def fit(self, features: NDArray[Any], target: Floats) -> Self:
-        """Fit the head.
+    def fit(self, features: NDArray[Any], target: Floats, groups: Any = None) -> Self:
+        """Choose the regularisation and fit the head.
 
         Args:
             features: ``[N, D]``, finite.
             target: encoded labels ``[N]``: degrees or class indices.
+            groups: labels ``[N]`` of scenes that belong together (one link, one session), which the inner
+                cross-validation never parts; by default every scene stands for itself.
 
         Raises:
             InputError: the embedding is wider, or the head larger, than pinned; nothing is fit then.
@@ -65,21 +76,66 @@ class Readout(ABC):
         inputs, spread = _centred(features, mean)
         self.tensors = {"mean": mean, "scale": _scale(features, mean, spread)}
         inputs *= self.tensors["scale"]
-        self._fit(inputs, np.asarray(target))
+        target = np.asarray(target)
+        basis = None
+        if width > len(inputs):
+            # Every head is invariant to rotations: fit in the space that the scenes span, which is smaller.
+            basis, triangle = np.linalg.qr(inputs.T)
+            inputs = triangle.T
+        grid = np.array(self.spec.regularisation)
+        losses = np.zeros(len(grid))
+        if len(grid) > 1 and self.tensors["scale"].any():
+            strata = self.target.strata(target)
+            parts = grouped_parts(np.arange(len(target)) if groups is None else groups, strata, INNER_FOLDS)
+            if len(np.unique(parts)) == INNER_FOLDS:
+                losses = self._validation_losses(inputs, target, parts)
+        self.tensors |= {"regularisation": grid[[chosen_value(losses)]], "validation_losses": losses}
+        self.tensors |= self._fit(inputs, target, self.regularisation)
+        if basis is not None:
+            self.tensors[self.linear] = basis @ self.tensors[self.linear]
         return self
 
+    @property
+    def regularisation(self) -> float:
+        """The value that the fit chose from the grid."""
+        return float(self.tensors["regularisation"][0])
+
+    def without(self, features: NDArray[Any], target: Floats, kept: NDArray[np.bool_]) -> Self:
+        """The same head fit anew, at the regularisation that this one chose, on the samples that are ``kept``."""
+        spec = self.spec.model_copy(update={"regularisation": (self.regularisation,)})
+        head = type(self)(spec, self.target)
+        return head.fit(features[kept], np.asarray(target)[kept])
+
     @abstractmethod
-    def _fit(self, features: Floats, target: Floats) -> None:
-        """Fit on standardised features, float64 ``[N, D]``."""
+    def _validation_losses(self, features: Floats, target: Floats, parts: Numbers) -> Floats:
+        """Mean loss ``[L]`` of each value of the grid on scenes that the inner fits did not see.
+
+        Args:
+            features: standardised, float64 ``[N, D]``.
+            target: encoded labels ``[N]``.
+            parts: the part ``[N]``, 0 to INNER_FOLDS - 1, with which a scene is left out.
+
+        Returns:
+            the losses; infinite for values that were not tried, as weaker ones than a value that was worse.
+        """
+
+    @abstractmethod
+    def _fit(self, features: Floats, target: Floats, regularisation: float) -> dict[str, Floats]:
+        """Tensors of a fit on standardised features, float64 ``[N, D]``."""
 
     @abstractmethod
     def scores(self, features: NDArray[Any]) -> Floats:
         """Scores ``[N, K]`` of embeddings ``[N, D]``; K is the target's width."""
 
-    def enrol(self, features: NDArray[Any], target: Floats) -> None:
-        """Enrol a gallery, where the target asks for one; InputError from a head that cannot."""
+    def turn_scores(self, features: NDArray[Any]) -> Floats:
+        """Scores ``[T, N, K]`` under each turn of enrolment; T is 1 for a head that enrols nobody."""
+        return self.scores(features)[None]
+
+    def enrol(self, features: NDArray[Any], target: Floats, turns: NDArray[np.integer[Any]]) -> None:
+        """Enrol galleries in turn, where the target asks for them; InputError from a head that cannot."""
         raise InputError(
-            f"readout.kind: {self.kind} enrols nobody, {len(features)} captures and {len(target)} labels given"
+            f"readout.kind: {self.kind} enrols nobody, {len(features)} captures and {len(target)} labels given "
+            f"for {len(np.unique(turns))} turns"
         )
 
     def _standardised(self, features: NDArray[Any]) -> Floats:
@@ -101,9 +157,11 @@ def _centred(features: NDArray[Any], mean: Floats) -> tuple[Floats, Floats]:
 
 
 def _scale(features: NDArray[Any], mean: Floats, spread: Floats) -> Floats:
-    """Reciprocal standard deviations ``[D]``, zero for a feature that is constant up to rounding."""
+    """Factors ``[D]`` that give features equal variances, one in total; zero for those constant up to rounding."""
     # No value lies further from the mean than the root of N times the deviation: few features need a closer look.
-    floor = 1e-9 * (np.abs(mean) + np.sqrt(len(features)) * spread)
+    floor = _ROUNDING * (np.abs(mean) + np.sqrt(len(features)) * spread)
     near = np.flatnonzero(~(spread > floor))
-    floor[near] = 1e-9 * np.abs(features[:, near].astype(np.float64)).max(axis=0, initial=0.0)
-    return np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > floor)
+    floor[near] = _ROUNDING * np.abs(features[:, near].astype(np.float64)).max(axis=0, initial=0.0)
+    varies = spread > floor
+    scale: Floats = np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)
+    return scale / math.sqrt(max(1, int(np.count_nonzero(varies))))

@@ -37,8 +37,22 @@ class CrossEntropy:
         self, inputs: Floats, classes: NDArray[np.int64], weights: Floats, penalty: float, outputs: int
     ) -> None:
         self.inputs, self.weights, self.outputs = inputs, weights, outputs
-        self.penalty = np.append(np.full(inputs.shape[1], penalty), 0.0)[:, None]
+        self.penalise(penalty)
         self._chosen = np.where(classes == 1, 1.0, -1.0) if outputs == 1 else classes
+
+    def penalise(self, penalty: float) -> None:
+        """Set the L2 weight."""
+        self.penalty = np.append(np.full(self.inputs.shape[1], penalty), 0.0)[:, None]
+
+    def value(self, coefficients: Floats) -> float:
+        """The weighted cross-entropy alone, without the penalty."""
+        one = self._one_output if self.outputs == 1 else self._many_outputs
+        total = 0.0
+        for start in range(0, len(self.inputs), _ROWS):
+            rows = slice(start, start + _ROWS)
+            losses, _ = one(self.inputs[rows] @ coefficients[:-1] + coefficients[-1], rows)
+            total += float(self.weights[rows] @ losses)
+        return total
 
     def value_and_gradient(self, coefficients: Floats) -> tuple[float, Floats]:
         """The objective and its gradient ``[D + 1, K]``, in one pass over the inputs."""
@@ -130,31 +144,43 @@ class CrossEntropy:
         return np.asarray(np.linalg.inv(np.linalg.cholesky(matrix)), np.float64)
 
 
-def minimise(loss: CrossEntropy) -> tuple[Floats, float]:
-    """Minimise from zero, by scipy, in preconditioned coordinates.
+def minimise(
+    loss: CrossEntropy,
+    start: Floats | None = None,
+    factors: Floats | None = None,
+    tolerance: float = GRADIENT_TOLERANCE,
+) -> tuple[Floats, float]:
+    """Minimise by scipy, in preconditioned coordinates.
 
     L-BFGS-B, preconditioned by the curvature at zero, is enough for nearly every fit. Where it is not (separable
     classes, weak regularisation), Newton's steps within a trust region go on from there, preconditioned anew.
+
+    Args:
+        loss: what is minimised.
+        start: coefficients ``[D + 1, K]`` to start from; zero by default.
+        factors: the preconditioner, as ``loss.whitening`` gives it; by default that at zero.
+        tolerance: length of the gradient, in preconditioned coordinates, at which a fit ends.
 
     Returns:
         the coefficients ``[D + 1, K]``, and the length of the gradient there in preconditioned coordinates.
 
     Reference: Nocedal and Wright, "Numerical Optimization", 2nd edition, algorithms 7.5 and 7.2.
     """
-    start = np.zeros((loss.inputs.shape[1] + 1, loss.outputs))
-    at, length = _Round(loss, start, loss.whitening()).quasi_newton()
+    if start is None:
+        start = np.zeros((loss.inputs.shape[1] + 1, loss.outputs))
+    at, length = _Round(loss, start, loss.whitening() if factors is None else factors, tolerance).quasi_newton()
     for _ in range(_NEWTON_ROUNDS):
-        if length <= GRADIENT_TOLERANCE:
+        if length <= tolerance:
             break
-        at, length = _Round(loss, at, loss.whitening(at)).newton()
+        at, length = _Round(loss, at, loss.whitening(at), tolerance).newton()
     return at, length
 
 
 class _Round:
     """Minimisation from one point in coordinates that one preconditioner gives: ``start + factors' moved``."""
 
-    def __init__(self, loss: CrossEntropy, start: Floats, factors: Floats) -> None:
-        self.loss, self.start, self.factors = loss, start, factors
+    def __init__(self, loss: CrossEntropy, start: Floats, factors: Floats, tolerance: float) -> None:
+        self.loss, self.start, self.factors, self.tolerance = loss, start, factors, tolerance
         self.lengths: dict[bytes, float] = {}
 
     def quasi_newton(self) -> tuple[Floats, float]:
@@ -179,7 +205,7 @@ class _Round:
         def curvature(moved: Floats, direction: Floats) -> Floats:
             return self._folded(hessian(moved.tobytes())(self._unfolded(direction)))
 
-        limits = {"maxiter": _ITERATIONS, "gtol": GRADIENT_TOLERANCE}
+        limits = {"maxiter": _ITERATIONS, "gtol": self.tolerance}
         zero = np.zeros(self.start.size)
         found = minimize(self._objective, zero, jac=True, hessp=curvature, method="trust-ncg", options=limits)
         return self._coefficients(found.x), float(np.linalg.norm(found.jac))
@@ -191,7 +217,7 @@ class _Round:
         return value, slope
 
     def _stop_when_flat(self, moved: Floats) -> None:
-        if self.lengths[moved.tobytes()] <= GRADIENT_TOLERANCE:
+        if self.lengths[moved.tobytes()] <= self.tolerance:
             raise StopIteration
 
     def _coefficients(self, moved: Floats) -> Floats:

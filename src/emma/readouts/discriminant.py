@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from emma.readouts.base import Floats, Readout
+from emma.readouts.selection import INNER_FOLDS, Numbers, solve_positive
+
+#: Least within-class variance, in units of the total one, so that classes without any can be told apart.
+_LEAST = 1e-9
 
 
 class Discriminant(Readout):
@@ -18,45 +23,115 @@ class Discriminant(Readout):
     """
 
     kind: ClassVar[str] = "discriminant"
+    linear: ClassVar[str] = "projection"
+
+    @property
+    def _varying(self) -> int:
+        """Number of features that are not constant."""
+        return max(1, int(np.count_nonzero(self.tensors["scale"])))
 
     def parameters(self, width: int) -> int:
         """The projection's weights."""
         return width * max(0, min(len(self.target.classes) - 1, width))
 
-    def _fit(self, features: Floats, target: Floats) -> None:
+    def _validation_losses(self, features: Floats, target: Floats, parts: Numbers) -> Floats:
+        """Share of captures whose cosine to the centroid of another class of the inner fit is higher."""
         classes = np.unique(target)
-        width, share = features.shape[1], self.spec.regularisation
-        means = np.stack([features[target == name].mean(axis=0) for name in classes])
-        directions = min(len(classes) - 1, width)
-        if directions == 0:
-            self.tensors |= {"projection": np.zeros((width, 0))}
-            return
-        residuals = features - means[np.searchsorted(classes, target)]
-        within = residuals.T @ residuals / len(features)
-        within = (1.0 - share) * within + share * max(np.trace(within) / width, 1e-12) * np.eye(width)
-        counts = np.array([(target == name).sum() for name in classes])
-        offsets = (means - features.mean(axis=0)) * np.sqrt(counts / len(features))[:, None]
+        moments = [_Scatter.of(features[parts == part], target[parts == part], classes) for part in range(INNER_FOLDS)]
+        whole = sum(moments[1:], moments[0])
+        losses = np.zeros(len(self.spec.regularisation))
+        for part, own in enumerate(moments):
+            rest, scored = whole - own, parts == part
+            known = rest.counts > 0
+            for place, share in enumerate(self.spec.regularisation):
+                projection = rest.projection(share, self._varying)
+                centroids = (rest.sums / np.maximum(rest.counts, 1)[:, None])[known] - rest.mean
+                cosines = _unit((features[scored] - rest.mean) @ projection) @ _unit(centroids @ projection).T
+                losses[place] += (classes[known][cosines.argmax(axis=1)] != target[scored]).sum()
+        return losses / len(features)
+
+    def _fit(self, features: Floats, target: Floats, regularisation: float) -> dict[str, Floats]:
+        scatter = _Scatter.of(features, target, np.unique(target))
+        return {"projection": scatter.projection(regularisation, self._varying)}
+
+    def enrol(self, features: NDArray[Any], target: Floats, turns: NDArray[np.integer[Any]]) -> None:
+        """Set the centroids ``[T, C, P]`` of every turn and class.
+
+        Args:
+            features: captures ``[N, D]``, of every class in every turn.
+            target: class indices ``[N]``.
+            turns: the turn ``[N]`` that each capture enrols its class in, from 0 on.
+        """
+        projected = self._standardised(features) @ self.tensors["projection"]
+        classes, number = len(self.target.classes), int(turns.max()) + 1
+        place = turns.astype(np.int64) * classes + target.astype(np.int64)
+        order = np.argsort(place, kind="stable")
+        counts = np.bincount(place, minlength=number * classes)
+        sums = np.add.reduceat(projected[order], np.cumsum(counts) - counts, axis=0)
+        self.tensors["centroids"] = (sums / counts[:, None]).reshape(number, classes, projected.shape[1])
+
+    def turn_scores(self, features: NDArray[Any]) -> Floats:
+        """Cosines ``[T, N, C]`` to the centroids of every turn; zero where a vector has no length."""
+        projected = self._standardised(features) @ self.tensors["projection"]
+        number, classes, directions = self.tensors["centroids"].shape
+        cosines = _unit(projected) @ _unit(self.tensors["centroids"].reshape(number * classes, directions)).T
+        return cosines.reshape(len(features), number, classes).transpose(1, 0, 2)
+
+    def scores(self, features: NDArray[Any]) -> Floats:
+        """Cosines ``[N, C]`` to the centroids of the first turn."""
+        first: Floats = self.turn_scores(features)[0]
+        return first
+
+
+@dataclass(frozen=True)
+class _Scatter:
+    """Sums over captures, which decide a projection: counts ``[C]``, sums ``[C, D]`` by class, squares ``[D, D]``."""
+
+    counts: Floats
+    sums: Floats
+    squares: Floats
+
+    @classmethod
+    def of(cls, features: Floats, target: Floats, classes: Floats) -> _Scatter:
+        """Sums of captures ``[N, D]`` of the classes named."""
+        member = (np.asarray(target)[:, None] == classes).astype(np.float64)
+        return cls(member.sum(axis=0), member.T @ features, features.T @ features)
+
+    def __add__(self, other: _Scatter) -> _Scatter:
+        return _Scatter(self.counts + other.counts, self.sums + other.sums, self.squares + other.squares)
+
+    def __sub__(self, other: _Scatter) -> _Scatter:
+        return _Scatter(self.counts - other.counts, self.sums - other.sums, self.squares - other.squares)
+
+    @property
+    def mean(self) -> Floats:
+        """Mean capture ``[D]``."""
+        mean: Floats = self.sums.sum(axis=0) / self.counts.sum()
+        return mean
+
+    def projection(self, share: float, dimensions: int) -> Floats:
+        """Directions ``[D, K]`` of the highest between-class over within-class scatter, at most classes - 1.
+
+        A share of the within-class scatter is replaced by its mean variance over ``dimensions`` times the identity.
+        """
+        there, width = self.counts > 0, self.sums.shape[1]
+        counts, total = self.counts[there], self.counts.sum()
+        directions = min(len(counts) - 1, width)
+        if directions <= 0:
+            return np.zeros((width, 0))
+        means = self.sums[there] / counts[:, None]
+        within = (self.squares - (means * counts[:, None]).T @ means) / total
+        within = (1.0 - share) * within + share * max(np.trace(within), _LEAST) / dimensions * np.eye(width)
+        offsets = (means - self.mean) * np.sqrt(counts / total)[:, None]
         # Sw^-1 Sb has rank classes - 1: solve in the small space spanned by the class means.
-        spanned = np.linalg.solve(within, offsets.T)
+        spanned = solve_positive(within, offsets.T)
         small = offsets @ spanned
         values, vectors = np.linalg.eigh((small + small.T) / 2.0)
         order = np.argsort(values)[::-1][:directions]
         projection = spanned @ vectors[:, order] / np.sqrt(np.maximum(values[order], 1e-12))
         signs = np.sign(projection[np.abs(projection).argmax(axis=0), np.arange(directions)])
-        self.tensors |= {"projection": projection * np.where(signs == 0, 1.0, signs)}
-
-    def enrol(self, features: NDArray[Any], target: Floats) -> None:
-        """Set one centroid per class from enrolment captures ``[N, D]`` with class indices ``[N]``."""
-        projected = self._standardised(features) @ self.tensors["projection"]
-        self.tensors["centroids"] = np.stack(
-            [projected[target == number].mean(axis=0) for number in range(len(self.target.classes))]
-        )
-
-    def scores(self, features: NDArray[Any]) -> Floats:
-        """Cosines ``[N, C]`` to the enrolled centroids; zero where a vector has no length."""
-        projected = self._standardised(features) @ self.tensors["projection"]
-        cosines: Floats = _unit(projected) @ _unit(self.tensors["centroids"]).T
-        return cosines
+        signed: Floats = projection * np.where(signs == 0, 1.0, signs)
+        return signed
 
 
 def _unit(rows: Floats) -> Floats:

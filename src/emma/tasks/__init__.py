@@ -1,7 +1,7 @@
 """What a task is: names, axes, kinds of label, and the pinned declaration of each task."""
 
 from emma.tasks.names import Name, OODAxis, Split, Strict, TaskID
-from emma.tasks.spec import Anchors, ReadoutSpec, TaskSpec, target_of
+from emma.tasks.spec import Anchors, ReadoutSpec, SecondaryAxis, TaskSpec, target_of
 from emma.tasks.targets import TARGETS, Target
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "Name",
     "OODAxis",
     "ReadoutSpec",
+    "SecondaryAxis",
     "Split",
     "Strict",
     "Target",

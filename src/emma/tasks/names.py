@@ -25,6 +25,8 @@ class OODAxis(StrEnum):
     DEVICE = "device"
     FREQUENCY_BAND = "frequency_band"
     SNR_REGIME = "snr_regime"
+    WAVEFORM = "waveform"
+    RECEIVER = "receiver"
 
 
 class Split(StrEnum):

@@ -21,23 +21,32 @@ def _renamed(value: object) -> object:
     raise ValueError(f"is now called target, expected one of {', '.join(TARGETS)}, found {value}")
 
 
+def _now_secondary(value: object) -> object:
+    if value is None:
+        return None
+    entry = "{ood_axis: frequency_band, held_out: [...], layered: true}"
+    raise ValueError(f"is now called secondary, expected an entry {entry} there, found {value}")
+
+
 class ReadoutSpec(Strict):
     """The pinned head of a task: what is fit on frozen embeddings, and how large it may be.
 
-    ``kind`` is a readout of ``emma.readouts`` that fits the task's target. ``regularisation`` is the L2 weight on the
-    mean loss (ridge, logistic), or the share of the within-class scatter replaced by a multiple of the identity
-    (discriminant). Standardisation uses the fit's own TRAIN scenes.
+    ``kind`` is a readout of ``emma.readouts`` that fits the task's target. ``regularisation`` is the grid from which
+    every fold chooses by inner cross-validation on its own fit scenes: for ridge and logistic the L2 weight on the mean
+    loss of features of unit total variance, for a discriminant the share of the within-class scatter that is replaced
+    by a multiple of the identity. Standardisation uses the fit's own TRAIN scenes.
     """
 
     kind: Annotated[
         str, Field(description="a readout that fits the task's target: `ridge`, `logistic`, `discriminant`")
     ]
     regularisation: Annotated[
-        float,
+        tuple[Annotated[float, Field(gt=0)], ...],
         Field(
-            gt=0,
-            description="L2 weight on the mean loss; for `discriminant` the share of the within-class scatter "
-            "replaced by a multiple of the identity",
+            min_length=1,
+            description="values to choose from in each fold, increasing: the L2 weight on the mean loss, features "
+            "standardised and divided by the root of their number; for `discriminant` the share of the within-class "
+            "scatter replaced by a multiple of the identity",
         ),
     ]
     class_balanced: Annotated[bool, Field(description="weight the classes alike")] = False
@@ -51,6 +60,13 @@ class ReadoutSpec(Strict):
             raise ValueError(f"{value} is now called {_RENAMED_READOUTS[value]}")
         return value
 
+    @field_validator("regularisation")
+    @classmethod
+    def _increasing(cls, grid: tuple[float, ...]) -> tuple[float, ...]:
+        if list(grid) != sorted(set(grid)):
+            raise ValueError("expected increasing values")
+        return grid
+
 
 class Anchors(Strict):
     """The frozen pair that maps a raw score to [0, 1]: the score of no skill and the perfect score."""
@@ -62,6 +78,20 @@ class Anchors(Strict):
     def _ordered(self) -> Anchors:
         if not self.minimum < self.maximum:
             raise ValueError("minimum must be below maximum")
+        return self
+
+
+class SecondaryAxis(Strict):
+    """Another axis of which values are held out, shown beside the task's score and never part of the average."""
+
+    ood_axis: Annotated[OODAxis, Field(description="the axis")]
+    held_out: Annotated[tuple[Name, ...], Field(description="values of it that take turns at being unseen")]
+    layered: Annotated[bool, Field(description="held out together with each value of the task's own axis")] = False
+
+    @model_validator(mode="after")
+    def _several(self) -> SecondaryAxis:
+        if not 1 < len(self.held_out) == len(set(self.held_out)):
+            raise ValueError("held_out: expected two or more distinct values, one to hold out of the others")
         return self
 
 
@@ -90,8 +120,14 @@ class TaskSpec(Strict):
         Anchors, Field(description="the frozen pair of scores between which a score is mapped to [0, 1]")
     ]
     layered_band: Annotated[
-        tuple[Name, ...], Field(description="bands that are held out together with the axis, as a secondary protocol")
+        None, BeforeValidator(_now_secondary), Field(exclude=True, description="now an entry of `secondary`")
+    ] = None
+    secondary: Annotated[
+        tuple[SecondaryAxis, ...], Field(description="other axes that are held out, shown beside the task's score")
     ] = ()
+    new_holdout_units: Annotated[
+        bool, Field(description="HOLDOUT has other units under the same names: no reference has met them")
+    ] = False
     k: Annotated[int | None, Field(ge=1, description="k of `TopKAccuracy`; 5 where none is pinned")] = None
     tokenizer: Annotated[
         str | None, Field(description="tokenizer of the caption metrics; `13a-lower` where none is pinned")
@@ -117,8 +153,11 @@ class TaskSpec(Strict):
         if self.readout.class_balanced and self.readout.kind != "logistic":
             raise ValueError("readout.class_balanced: expected with readout.kind logistic alone")
         kind.check(self)
-        if self.layered_band and not 1 < len(self.layered_band) == len(set(self.layered_band)):
-            raise ValueError("layered_band: expected no band, or two or more distinct ones")
+        if self.new_holdout_units and not kind.enrols:
+            raise ValueError(f"new_holdout_units: expected with a target that enrols, not {self.target}")
+        axes = (self.ood_axis, *(entry.ood_axis for entry in self.secondary))
+        if len(set(axes)) != len(axes):
+            raise ValueError("secondary: an axis occurs twice or is ood_axis itself, expected each once")
         metrics = (self.metric, *self.secondary_metrics)
         if len(set(metrics)) != len(metrics):
             raise ValueError("secondary_metrics: a metric occurs twice, expected each once")

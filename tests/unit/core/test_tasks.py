@@ -14,12 +14,12 @@ from emma.tasks import TARGETS, Anchors, OODAxis, Split, TaskID, TaskSpec
 LOS = {
     "target": "binary",
     "classes": ["NLOS", "LOS"],
-    "readout": {"kind": "logistic", "regularisation": 0.001, "max_parameters": 2049},
+    "readout": {"kind": "logistic", "regularisation": (0.001, 0.01), "max_parameters": 2049},
     "metric": "BalancedAccuracy",
     "unit": "1",
     "ood_axis": "environment",
     "held_out": ["E_URBAN", "E_RURAL"],
-    "layered_band": ["2.4GHz", "5.8GHz"],
+    "secondary": [{"ood_axis": "frequency_band", "held_out": ["2.4GHz", "5.8GHz"], "layered": True}],
     "in_ood_avg": True,
     "anchors": {"minimum": 0.5, "maximum": 1.0},
 }
@@ -28,16 +28,22 @@ FP = LOS | {
     "classes": ["U1", "U2"],
     "held_out": ["U1", "U2"],
     "ood_axis": "device",
-    "readout": {"kind": "discriminant", "regularisation": 0.1, "max_parameters": 99},
+    "readout": {"kind": "discriminant", "regularisation": (0.1,), "max_parameters": 99},
     "metric": "Top1Accuracy",
     "secondary_metrics": ["EER"],
-    "layered_band": [],
+    "secondary": [],
 }
+
+
+def secondary(*held_out, axis="waveform", **more):
+    return {"secondary": [{"ood_axis": axis, "held_out": list(held_out)} | more]}
 
 
 def test_names_of_the_protocol():
     assert [task.value for task in TaskID] == ["E-LOC-AOA", "E-LOC-LOS", "E-ID-DRONE", "E-ID-FP", "E-ID-AMC"]
-    assert [axis.name for axis in OODAxis] == ["ENVIRONMENT", "DEVICE", "FREQUENCY_BAND", "SNR_REGIME"]
+    assert [axis.name for axis in OODAxis] == [
+        *("ENVIRONMENT", "DEVICE", "FREQUENCY_BAND", "SNR_REGIME", "WAVEFORM", "RECEIVER")
+    ]
     assert [split.name for split in Split] == ["TRAIN", "DEV", "HOLDOUT"]
 
 
@@ -58,9 +64,15 @@ def readout(**changes):
         (LOS, {"held_out": ["E+URBAN", "E_RURAL"]}, "held_out.0"),
         (LOS, {"held_out": ["../up", "E_RURAL"]}, "held_out.0"),
         (LOS, {"held_out": ["", "E_RURAL"]}, "held_out.0"),
-        (LOS, {"layered_band": ["2.4GHz"]}, "layered_band"),
-        (LOS, {"layered_band": ["2.4GHz", "2.4GHz"]}, "layered_band"),
-        (LOS, {"layered_band": ["2.4/5.8", "x"]}, "layered_band.0"),
+        (LOS, {"layered_band": ["2.4GHz", "5.8GHz"]}, "layered_band: is now called secondary, expected an entry"),
+        (LOS, secondary("a"), "secondary.0: held_out: expected two or more distinct values"),
+        (LOS, secondary("a", "a"), "secondary.0: held_out: expected two or more distinct values"),
+        (LOS, secondary("2.4/5.8", "x"), "secondary.0.held_out.0"),
+        (LOS, secondary("a", "b", axis="environment"), "secondary: an axis occurs twice or is ood_axis itself"),
+        (LOS, {"secondary": 2 * secondary("a", "b")["secondary"]}, "secondary: an axis occurs twice"),
+        (LOS, secondary("a", "b", axis="weather"), "secondary.0.ood_axis"),
+        (LOS, {"new_holdout_units": True}, "new_holdout_units: expected with a target that enrols, not binary"),
+        (LOS, secondary("a", "b", layer=True), "secondary.0.layer: unknown key"),
         (LOS, {"classes": ["LOS"]}, "classes"),
         (LOS, {"classes": ["LOS", "LOS"]}, "classes"),
         (LOS, {"classes": []}, "classes"),
@@ -78,8 +90,11 @@ def readout(**changes):
         (LOS, {"in_ood_avg": 1}, "in_ood_avg"),
         (LOS, {"anchors": {"minimum": 1.0, "maximum": 1.0}}, "minimum must be below maximum"),
         (LOS, {"anchors": {"minimum": 0.5}}, "anchors.maximum: Field required"),
-        (LOS, readout(regularisation=0.0), "readout.regularisation"),
-        (LOS, readout(regularisation=-1), "readout.regularisation"),
+        (LOS, readout(regularisation=(0.0,)), "readout.regularisation"),
+        (LOS, readout(regularisation=(-1,)), "readout.regularisation"),
+        (LOS, readout(regularisation=()), "readout.regularisation"),
+        (LOS, readout(regularisation=(0.1, 0.1)), "readout.regularisation: expected increasing values"),
+        (LOS, readout(regularisation=(0.1, 0.01)), "readout.regularisation: expected increasing values"),
         (LOS, readout(max_parameters=0), "readout.max_parameters"),
         (LOS, readout(kind="forest"), "readout.kind"),
         (LOS, readout(kind="ridge_angle"), "readout.kind: ridge_angle is now called ridge"),
@@ -89,7 +104,7 @@ def readout(**changes):
         (FP, {"readout": FP["readout"] | {"class_balanced": True}}, "readout.class_balanced: expected with"),
         (FP, {"ood_axis": "environment"}, "target: enrolled_class enrols devices"),
         (FP, {"held_out": ["U1", "U3"]}, "target: enrolled_class enrols devices"),
-        (FP, {"readout": FP["readout"] | {"regularisation": 1.5}}, "readout.regularisation: expected a share"),
+        (FP, {"readout": FP["readout"] | {"regularisation": (0.1, 1.5)}}, "readout.regularisation: expected shares"),
     ],
 )
 def test_a_spec_that_contradicts_itself_is_refused(base, change, message):
@@ -133,7 +148,7 @@ def test_a_metric_that_does_not_measure_the_target_is_refused(change, message):
 
 
 def test_a_release_pins_k():
-    many = {"target": "class", "classes": list("abcde"), "metric": "TopKAccuracy", "k": 3, "layered_band": []}
+    many = {"target": "class", "classes": list("abcde"), "metric": "TopKAccuracy", "k": 3}
     spec = parse(TaskSpec, LOS | many, "r")
     check_metrics({TaskID.E_LOC_LOS: spec}, "r")
     ties = np.zeros((1, 5)), np.array([0])

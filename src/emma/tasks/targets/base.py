@@ -109,8 +109,11 @@ class Target(ABC):
         """What is drawn as a whole in a resample ``[N]``: text, null where every scene stands for itself."""
         return pa.chunked_array([pa.nulls(index.num_rows, pa.string())])
 
-    def undefined_reason(self, fit: Floats, scored: Floats, held_out_value: str) -> str | None:
-        """Why a fold cannot be fit and scored, from the encoded labels of both sides, or None."""
+    def undefined_reason(self, fit: Floats, scored: Floats, held_out_value: str | None) -> str | None:
+        """Why a fold cannot be fit and scored, from the encoded labels of both sides, or None.
+
+        ``held_out_value``: what the fit scenes lack; None for a reference, which has met it.
+        """
         del fit, scored, held_out_value
         return None
 

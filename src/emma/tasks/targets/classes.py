@@ -48,7 +48,7 @@ class ClassLabel(Target):
         """The classes."""
         return target.astype(np.int64)
 
-    def undefined_reason(self, fit: Floats, scored: Floats, held_out_value: str) -> str | None:
+    def undefined_reason(self, fit: Floats, scored: Floats, held_out_value: str | None) -> str | None:
         """A class without a scene on either side leaves the fold undefined."""
         del held_out_value
         return self._lacking("fit", fit) or self._lacking("scored", scored)
@@ -102,8 +102,8 @@ class EnrolledClass(ClassLabel):
         super().check(spec)
         if spec.ood_axis is not OODAxis.DEVICE or spec.classes != spec.held_out:
             raise ValueError("target: enrolled_class enrols devices, so ood_axis is device and classes equals held_out")
-        if spec.readout.regularisation > 1:
-            raise ValueError("readout.regularisation: expected a share, at most 1")
+        if spec.readout.regularisation[-1] > 1:
+            raise ValueError("readout.regularisation: expected shares, at most 1")
 
     def metric_inputs(self, metric: Measure, scores: Floats, target: Floats) -> tuple[Scores, Scores, int]:
         """Class scores; for a verification metric every pair of a query and a unit, genuine or impostor."""
@@ -117,7 +117,7 @@ class EnrolledClass(ClassLabel):
         """Sessions: captures of one share channel, drift and receiver."""
         return index["session"]
 
-    def undefined_reason(self, fit: Floats, scored: Floats, held_out_value: str) -> str | None:
+    def undefined_reason(self, fit: Floats, scored: Floats, held_out_value: str | None) -> str | None:
         """Every unit but the held-out one needs fit scenes."""
         del scored
         return self._lacking("fit", fit, spared=held_out_value)
