@@ -1,4 +1,4 @@
-# One pinned readout a fold, fit behind the guards, with its predictions.
+# One pinned readout per fold, fit behind the guards, with its predictions and those of its refits.
 
 
 rule fit_fold:
@@ -13,6 +13,7 @@ rule fit_fold:
     output:
         readout=LAYOUT.readout("{model}", "{task}", "{protocol}", "{value}"),
         predictions=LAYOUT.predictions("{model}", "{task}", "{protocol}", "{value}"),
+        refits=LAYOUT.refits("{model}", "{task}", "{protocol}", "{value}"),
     log:
         LAYOUT.log("fit", "{model}", "{task}", "{protocol}", "{value}"),
     conda:
@@ -36,6 +37,11 @@ rule folds:
             file(*place)
             for model in PLAN.models
             for place in PLAN.model_folds(model)
-            for file in (LAYOUT.readout, LAYOUT.predictions, LAYOUT.metrics)
+            for file in (
+                LAYOUT.readout,
+                LAYOUT.predictions,
+                LAYOUT.refits,
+                LAYOUT.metrics,
+            )
         ],
     localrule: True

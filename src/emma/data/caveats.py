@@ -29,10 +29,11 @@ def derived_caveats(tasks: Mapping[TaskID, TaskSpec]) -> tuple[str, ...]:
         ranking = "OOD-avg is a comparative ranking under a fixed protocol, not a population estimate of transfer"
         sentences.append(f"{ranking}{': ' + few if few else ''}. Read every aggregate with its components.")
     enrolling = ", ".join(task for task, spec in tasks.items() if target_of(spec).enrols)
-    sessions = f" (over sessions for {enrolling})" if enrolling else ""
+    sessions = f" (sessions, and those that enrol, for {enrolling})" if enrolling else ""
+    fits = " and the averaged tasks' fits" if averaged else ""
     sentences.append(
-        f"Intervals are bootstraps over scenes{sessions}, given these held-out values and these fits; they do not"
-        " cover new environments or devices."
+        f"Intervals are over scenes{sessions}{fits}, given these held-out values; they do not cover new environments or"
+        " devices."
     )
     return tuple(sentences)
 

@@ -12,17 +12,21 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from common.errors import InputError
+from emma.data.enrolment import session_turns
 from emma.data.tables import metadata_of, read_table, unique_ids, write_table
 from emma.tasks import TaskSpec, target_of
 
-#: One row per scene of a fold. ``role``: fit, query (scored) or enrol (gallery). ``session``: the bootstrap's unit,
-#: where captures of one session are alike. ``target``: degrees, or the index of the class in the TaskSpec.
+#: One row per scene of a fold. ``role``: fit, query (scored) or enrol (gallery alone). ``session``: the bootstrap's
+#: unit, where captures of one session are alike. ``target``: degrees, or the index of the class in the TaskSpec.
+#: ``turn``: where units are enrolled, the turn in which the session of an evaluation capture enrols its unit, whatever
+#: the role.
 FOLD_SCHEMA = pa.schema(
     [
         pa.field("scene_id", pa.string(), nullable=False),
         pa.field("role", pa.string(), nullable=False),
         pa.field("session", pa.string()),
         pa.field("target", pa.float64(), nullable=False),
+        pa.field("turn", pa.int32()),
     ]
 )
 
@@ -35,7 +39,7 @@ class SplitNotAvailable(InputError):  # noqa: N818 (the protocol's own name)
 class Fold:
     """One fold: FOLD_SCHEMA tables of fit scenes and of evaluation scenes, and why it is undefined, if it is.
 
-    ``eval_split``: the split that it is scored on; ``enrolment_seed``: what drew its gallery, where it has one.
+    ``eval_split``: the split that it is scored on; ``draw_seed``: what drew its fit scenes, where they are drawn.
     """
 
     protocol: str
@@ -44,12 +48,12 @@ class Fold:
     eval: pa.Table
     undefined_reason: str | None = None
     eval_split: str | None = None
-    enrolment_seed: int | None = None
+    draw_seed: int | None = None
 
     @property
     def queries(self) -> pa.Table:
-        """The evaluation scenes that are scored."""
-        return self.eval.filter(pc.equal(self.eval["role"], "query"))
+        """What is predicted: see ``queries_of``."""
+        return queries_of(self.eval)
 
 
 class FoldFacts(Protocol):
@@ -60,8 +64,8 @@ class FoldFacts(Protocol):
         """The split that it is scored on."""
 
     @property
-    def enrolment_seed(self) -> int | None:
-        """What drew its gallery, where it has one."""
+    def draw_seed(self) -> int | None:
+        """What drew its fit scenes, where they are drawn."""
 
     @property
     def undefined_reason(self) -> str | None:
@@ -77,16 +81,45 @@ def fold_table(spec: TaskSpec, index: pa.Table, roles: NDArray[np.str_]) -> pa.T
     if target.null_count:
         raise InputError(f"{kind.column}: a scene without a label of the task, expected one for every scene")
     session = kind.groups(index)
-    table = pa.table([index["scene_id"], pa.array(roles, pa.string()), session, target], schema=FOLD_SCHEMA)
+    turn = pa.nulls(index.num_rows, pa.int32())
+    if kind.enrols and "fit" not in roles:
+        units, sessions = (np.asarray(column.to_pylist(), str) for column in (index[kind.column], session))
+        turn = pa.array(session_turns(units, sessions), pa.int32())
+    table = pa.table([index["scene_id"], pa.array(roles, pa.string()), session, target, turn], schema=FOLD_SCHEMA)
     return table.sort_by("scene_id")
 
 
+def queries_of(evaluation: pa.Table) -> pa.Table:
+    """The rows that are predicted of a fold's evaluation side, in the order of scenes and turns.
+
+    One per scene with role ``query``; where units are enrolled, one per such scene and turn in which another session
+    than its own enrols its unit.
+
+    Returns:
+        columns ``scene_id``, ``session``, ``target`` and ``turn``, null where nothing is enrolled.
+    """
+    asked = evaluation.filter(pc.equal(evaluation["role"], "query")).drop_columns("role")
+    if asked["turn"].null_count or not asked.num_rows:
+        return asked
+    turns = np.unique(np.asarray(evaluation["turn"]))
+    scene, turn = np.repeat(np.arange(asked.num_rows), len(turns)), np.tile(turns, asked.num_rows)
+    other = np.asarray(asked["turn"])[scene] != turn
+    rows = asked.take(pa.array(scene[other]))
+    return rows.set_column(rows.schema.get_field_index("turn"), "turn", pa.array(turn[other], pa.int32()))
+
+
+def row_keys(table: pa.Table) -> pa.ChunkedArray:
+    """What tells the rows of queries or predictions apart: the scene's id, and the turn after it where there is one."""
+    turned = pc.binary_join_element_wise(table["scene_id"], pc.cast(table["turn"], pa.string()), " turn ")
+    return pc.coalesce(turned, table["scene_id"])
+
+
 def fold_metadata(fold: FoldFacts, data_release_hash: str) -> dict[str, str]:
-    """What the schema metadata of a fold's files says: release, evaluation split, enrolment seed, why undefined."""
+    """What the schema metadata of a fold's files says: release, evaluation split, seed of a draw, why undefined."""
     facts = {
         "data_release_hash": data_release_hash,
         "eval_split": fold.eval_split,
-        "enrolment_seed": fold.enrolment_seed,
+        "draw_seed": fold.draw_seed,
         "undefined_reason": fold.undefined_reason,
     }
     return {key: str(fact) for key, fact in facts.items() if fact is not None}
@@ -124,9 +157,9 @@ def read_fold(
     place = (protocol, held_out_value)
     sides = read_side(train, *place, data_release_hash), read_side(evaluation, *place, data_release_hash)
     metadata = metadata_of(sides[1])
-    seed = metadata.get("enrolment_seed")
+    seed = metadata.get("draw_seed")
     if seed is not None and not (seed.isascii() and seed.isdecimal()):
-        raise InputError(f"{evaluation}: enrolment_seed: {seed}, expected a number of 0 or more")
+        raise InputError(f"{evaluation}: draw_seed: {seed}, expected a number of 0 or more")
     if differing := {*metadata.items()} ^ {*metadata_of(sides[0]).items()}:
         raise InputError(f"{train}: {min(differing)[0]}: differs from {evaluation}, expected the same on both sides")
     drawn = None if seed is None else int(seed)

@@ -12,7 +12,7 @@ from common.errors import InputError
 from emma.data.labels import join_labels, label_field, labels_beside, read_labels
 from emma.data.release import DataReleaseManifest, GeneratorProvenance, ReleaseConfig, SplitRecord, split_record
 from emma.data.scenes import read_index
-from emma.tasks import OODAxis, Split, TaskID, TaskSpec, target_of
+from emma.tasks import Split, TaskID, TaskSpec, target_of
 
 
 def freeze(
@@ -57,10 +57,7 @@ def _check_axes(path: Path, index: pa.Table, spec: TaskSpec, task: TaskID, split
         found = set(index[column].to_pylist())
         if found != expected:
             raise InputError(f"{path}: {column}: expected {expected.pop()} in every row, found {sorted(found)}")
-    declared = [(spec.ood_axis, spec.held_out)] + [(OODAxis.FREQUENCY_BAND, spec.layered_band)] * bool(
-        spec.layered_band
-    )
-    for axis, values in declared:
+    for axis, values in [(spec.ood_axis, spec.held_out), *((each.ood_axis, each.held_out) for each in spec.secondary)]:
         found = set(index[axis.value].to_pylist())
         for value in sorted(set(values) - found):
             raise InputError(f"{path}: {axis.value}: no scene of {value}, which the release's tasks.{task} holds out")

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from common.errors import InputError
+from emma.data.enrolment import check_enrolment
 from emma.data.folds import Fold, SplitNotAvailable, fold_table
 from emma.data.protocols import OODProtocol
 from emma.data.tables import rows_of
@@ -28,8 +29,9 @@ def guard_fold(protocol: OODProtocol, fold: Fold, train_index: pa.Table, eval_in
     Raises:
         SplitNotAvailable: the fold is another protocol's, or a side draws from a split that is not its own; a scene
             is not assigned to its side's split, is on the wrong side of the held-out value, or is on both sides by id,
-            by samples or by propagation link; a scene of the protocol's is missing or occurs twice; a label, session
-            or role is not the one that index and protocol give it.
+            by samples or by propagation link; a scene of the protocol's is missing or occurs twice; the fit scenes of
+            a reference are not those that its seed draws, or not as many as its fold has; a label, session or role is
+            not the one that index and protocol give it.
     """
     where = f"fold {fold.protocol} {fold.held_out_value}"
     sides: Mapping[str, tuple[pa.Table, pa.Table]] = {
@@ -69,33 +71,43 @@ def _guard_content(
     roles = {"train": fold.train["role"].to_pylist(), "eval": fold.eval["role"].to_pylist()}
     for side, table in {"train": fold.train, "eval": fold.eval}.items():
         if not fold_table(protocol.spec, rows[side], np.array(roles[side], str)).equals(table):
-            raise SplitNotAvailable(f"{where}: {side}: order, session or target differ from the index of the split")
+            raise SplitNotAvailable(f"{where}: {side}: order, session, target or turn differ from the split's index")
     value = fold.held_out_value
-    expected = protocol.train_mask(assigned[0], value), protocol.eval_mask(assigned[1], value)
+    expected = protocol.fit_size(assigned[0], value), int(protocol.eval_mask(assigned[1], value).sum())
     actual = len(set(fold.train["scene_id"].to_pylist())), int(protocol.eval_mask(rows["eval"], value).sum())
-    if (fold.train.num_rows, *actual) != (actual[0], expected[0].sum(), expected[1].sum()):
+    if (fold.train.num_rows, *actual) != (actual[0], *expected):
         raise SplitNotAvailable(f"{where}: scenes are missing or occur twice, expected every scene of the value once")
+    _guard_draw(where, protocol, fold, assigned[0])
     enrol = np.array(roles["eval"], str) == "enrol"
     if set(roles["train"]) - {"fit"} or set(roles["eval"]) - {"enrol", "query"}:
         raise SplitNotAvailable(f"{where}: role: expected fit in train, query or enrol in eval")
     enrols = target_of(protocol.spec).enrols
     if not enrols and enrol.any():
         raise SplitNotAvailable(f"{where}: role: enrol, expected query alone for this task")
+    if (enrol & protocol.eval_mask(rows["eval"], value)).any():
+        raise SplitNotAvailable(f"{where}: role: enrol, expected query for every capture that has the held-out value")
     if enrols:
-        _guard_gallery(where, protocol.spec, rows["eval"], enrol, assigned[1])
+        _guard_enrolment(where, protocol.spec, rows["eval"], ~enrol, assigned[1])
     reason = protocol.undefined_reason(fold)
     if reason != fold.undefined_reason:
         raise SplitNotAvailable(f"{where}: undefined_reason: {fold.undefined_reason}, expected {reason}")
 
 
-def _guard_gallery(where: str, spec: TaskSpec, rows: pa.Table, enrol: NDArray[np.bool_], index: pa.Table) -> None:
-    """Refuse a gallery that is not one whole session of each unit, or shares its receiver with a query of the unit."""
-    gallery = rows.filter(pa.array(enrol))
-    chains = pc.binary_join_element_wise(rows["device"], rows["receiver"], "/").to_numpy()
-    if np.isin(chains[~enrol], chains[enrol]).any():
-        raise SplitNotAvailable(f"{where}: receiver: a device is enrolled and queried at one")
-    sessions = set(zip(gallery["device"].to_pylist(), gallery["session"].to_pylist(), strict=True))
-    pairs = zip(index["device"].to_pylist(), index["session"].to_pylist(), strict=True)
-    whole = sum(pair in sessions for pair in pairs)
-    if sorted(device for device, _ in sessions) != sorted(spec.classes) or gallery.num_rows != whole:
-        raise SplitNotAvailable(f"{where}: role: expected one whole enrolment session of each device")
+def _guard_draw(where: str, protocol: OODProtocol, fold: Fold, index: pa.Table) -> None:
+    """Refuse fit scenes that are not exactly those that protocol and seed draw, and a draw where none is made."""
+    if (fold.draw_seed is None) != (protocol.axis is not None):
+        expected = "none" if fold.draw_seed is not None else "the seed that drew the fit scenes"
+        raise SplitNotAvailable(f"{where}: draw_seed: {fold.draw_seed}, expected {expected}")
+    drawn = index["scene_id"].filter(pa.array(protocol.fit_mask(index, fold.held_out_value, fold.draw_seed)))
+    if set(drawn.to_pylist()) != set(fold.train["scene_id"].to_pylist()):
+        raise SplitNotAvailable(f"{where}: train: other scenes than seed {fold.draw_seed} draws")
+
+
+def _guard_enrolment(where: str, spec: TaskSpec, rows: pa.Table, queries: NDArray[np.bool_], index: pa.Table) -> None:
+    """Refuse an evaluation side that lacks a capture, or of which not every session can enrol while others query."""
+    if rows.num_rows != index.num_rows:
+        raise SplitNotAvailable(f"{where}: scenes are missing, expected every evaluation capture of every unit")
+    try:
+        check_enrolment(rows, spec.classes, queries)
+    except InputError as error:
+        raise SplitNotAvailable(f"{where}: {error}") from None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Self
 
@@ -17,10 +18,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from common.errors import InputError
-from common.hashing import sha256
+from emma.data.draws import stratified_draw
+from emma.data.enrolment import check_enrolment
 from emma.data.folds import Fold, fold_table
 from emma.readouts import Readout, make_readout
-from emma.tasks import OODAxis, TaskSpec, target_of
+from emma.tasks import OODAxis, SecondaryAxis, Split, TaskSpec, target_of
 
 Mask = NDArray[np.bool_]
 
@@ -37,7 +39,7 @@ class OODProtocol(ABC):
         InputError: the TaskSpec does not pin this protocol's axis.
     """
 
-    name: ClassVar[str]
+    name: str
     axis: ClassVar[OODAxis | None]
 
     def __init__(self, spec: TaskSpec | None = None) -> None:
@@ -64,19 +66,21 @@ class OODProtocol(ABC):
             raise InputError(f"{self.name}: no task, expected one by for_task(spec)")
         return self._spec
 
+    @abstractmethod
     def _check(self, spec: TaskSpec) -> None:
-        if self.axis is not None and spec.ood_axis is not self.axis:
-            raise InputError(
-                f"{self.name}: ood_axis: the task is pinned to {spec.ood_axis.value}, expected {self.axis.value}"
-            )
+        """InputError where the protocol is none of a task's."""
 
     def readout_head(self) -> Readout:
         """The unfitted head that the task pins."""
         return make_readout(self.spec)
 
+    @abstractmethod
     def eval_values(self) -> list[str]:
         """The held-out values, in the order of the TaskSpec."""
-        return list(self.spec.held_out)
+
+    @abstractmethod
+    def parts(self, value: str) -> Mapping[OODAxis, str]:
+        """What a held-out value stands for: the value of each axis that it takes out."""
 
     @abstractmethod
     def eval_mask(self, index: pa.Table, value: str) -> Mask:
@@ -86,6 +90,21 @@ class OODProtocol(ABC):
         """Mask ``[rows]`` of the scenes that fold ``value`` is fit on: those that do not carry the value."""
         return ~self.eval_mask(index, value)
 
+    def fit_size(self, index: pa.Table, value: str) -> int:
+        """Number of TRAIN scenes that fold ``value`` is fit on."""
+        return int(self.train_mask(index, value).sum())
+
+    def fit_mask(self, index: pa.Table, value: str, seed: int | None) -> Mask:
+        """Mask ``[rows]`` of the scenes that fold ``value`` is fit on, all those of ``train_mask`` or a draw of them.
+
+        Args:
+            index: index of the TRAIN scenes, with labels.
+            value: one of ``eval_values()``.
+            seed: what draws them, where they are drawn.
+        """
+        del seed
+        return self.train_mask(index, value)
+
     def fold(self, value: str, train_index: pa.Table, eval_index: pa.Table, seed: int) -> Fold:
         """Build the fold that holds out ``value``.
 
@@ -93,19 +112,20 @@ class OODProtocol(ABC):
             value: one of ``eval_values()``.
             train_index: index of the TRAIN scenes.
             eval_index: index of the evaluation scenes.
-            seed: the run's seed; it draws the enrolment session of each device.
+            seed: the run's seed; it draws the fit scenes of a reference.
 
         Raises:
             InputError: another value, or devices whose enrolment the scenes do not allow.
         """
         if value not in self.eval_values():
             raise InputError(f"{self.name}: value {value}: expected one of {', '.join(self.eval_values())}")
-        train = train_index.filter(pa.array(self.train_mask(train_index, value)))
+        train = train_index.filter(pa.array(self.fit_mask(train_index, value, seed)))
         queries = self.eval_mask(eval_index, value)
         roles = np.where(queries, "query", "")
-        enrols = target_of(self.spec).enrols
-        if enrols:
-            roles = self._enrol(eval_index, queries, seed)
+        if target_of(self.spec).enrols:
+            check_enrolment(eval_index, self.spec.classes, queries)
+            # Every session of every unit enrols in its turn.
+            roles = np.where(queries, "query", "enrol")
         chosen = eval_index.filter(pa.array(roles != ""))
         fold = Fold(
             self.name,
@@ -113,53 +133,67 @@ class OODProtocol(ABC):
             fold_table(self.spec, train, np.full(train.num_rows, "fit")),
             fold_table(self.spec, chosen, roles[roles != ""]),
             eval_split=eval_index["split"][0].as_py() if eval_index.num_rows else None,
-            enrolment_seed=seed if enrols else None,
+            draw_seed=seed if self.axis is None else None,
         )
         return replace(fold, undefined_reason=self.undefined_reason(fold))
 
-    def _enrol(self, index: pa.Table, queries: Mask, seed: int) -> NDArray[np.str_]:
-        """Roles of the rows: one enrolment session for every device, the queried scenes of the other sessions."""
-        for column in ("device", "session", "receiver"):
-            if index[column].null_count:
-                raise InputError(f"{self.name}: {column}: null in an evaluation scene, expected a value to enrol by")
-        devices = np.asarray(index["device"].to_pylist())
-        sessions = np.asarray(index["session"].to_pylist())
-        receivers = np.asarray(index["receiver"].to_pylist())
-        enrolled = np.zeros(len(devices), bool)
-        for device in self.spec.classes:
-            own = np.unique(sessions[devices == device])
-            if len(own) < 2:
-                raise InputError(f"device {device}: {len(own)} evaluation sessions, expected two or more to enrol from")
-            pick = int(sha256(f"{seed}/enrol/{device}".encode()), 16) % len(own)
-            session = (devices == device) & (sessions == own[pick])
-            enrolled |= session
-            clash = queries & (devices == device) & ~session & np.isin(receivers, np.unique(receivers[session]))
-            if clash.any():
-                raise InputError(f"device {device}: receiver {receivers[clash][0]} both enrols and queries it")
-        counts = {device: int((enrolled & (devices == device)).sum()) for device in self.spec.classes}
-        if len(set(counts.values())) > 1:
-            raise InputError(f"enrolment: captures per device {counts}, expected the same number for each")
-        return np.where(enrolled, "enrol", np.where(queries, "query", ""))
-
     def undefined_reason(self, fold: Fold) -> str | None:
-        """Why a fold that lacks scenes or classes cannot be scored, or None."""
+        """Why a fold that lacks scenes or classes, or a reference of unmet units, cannot be scored, or None."""
         queries = fold.queries
         where = f"{fold.protocol} {fold.held_out_value}"
+        if self.axis is None and self.spec.new_holdout_units and fold.eval_split == Split.HOLDOUT:
+            return f"{where}: the units of HOLDOUT are no TRAIN units, so that no fit has met them"
         if not fold.train.num_rows or not queries.num_rows:
             return f"{where}: no scenes to {'score' if fold.train.num_rows else 'fit on'}"
         sides = np.asarray(fold.train["target"]), np.asarray(queries["target"])
-        reason = target_of(self.spec).undefined_reason(*sides, fold.held_out_value)
+        # A reference has met every class; only a fold that holds one out need not show it to the fit.
+        spared = None if self.axis is None else fold.held_out_value
+        reason = target_of(self.spec).undefined_reason(*sides, spared)
         return None if reason is None else f"{where}: {reason}"
 
 
 class _LeaveOneValueOut(OODProtocol):
-    """Hold out the scenes that carry one value of the axis."""
+    """Hold out the scenes that carry one value of the axis: the task's own, or a secondary one.
+
+    Where the TaskSpec layers a secondary axis on its own, fold ``environment+band`` is fit on scenes that have neither
+    value, and scored on scenes that have both.
+    """
 
     axis: ClassVar[OODAxis]
 
+    def _check(self, spec: TaskSpec) -> None:
+        if self.axis is not spec.ood_axis and self._secondary(spec) is None:
+            pinned = ", ".join(axis.value for axis in (spec.ood_axis, *(entry.ood_axis for entry in spec.secondary)))
+            raise InputError(f"{self.name}: ood_axis: the task is pinned to {pinned}, expected {self.axis.value}")
+
+    def _secondary(self, spec: TaskSpec) -> SecondaryAxis | None:
+        return next((entry for entry in spec.secondary if entry.ood_axis is self.axis), None)
+
+    def eval_values(self) -> list[str]:
+        """The values of the axis, or pairs ``primary+secondary`` where it is layered, primary values first."""
+        secondary = self._secondary(self.spec)
+        if secondary is None:
+            return list(self.spec.held_out)
+        if not secondary.layered:
+            return list(secondary.held_out)
+        return [f"{first}+{second}" for first in self.spec.held_out for second in secondary.held_out]
+
+    def parts(self, value: str) -> Mapping[OODAxis, str]:
+        """The value of the axis, and of the task's own where it is layered on that."""
+        secondary = self._secondary(self.spec)
+        if secondary is None or not secondary.layered:
+            return {self.axis: value}
+        return dict(zip((self.spec.ood_axis, self.axis), value.split("+"), strict=True))
+
     def eval_mask(self, index: pa.Table, value: str) -> Mask:
-        """Mask of the scenes whose axis value is ``value``."""
-        return _mask(index, self.axis, value)
+        """Mask of the scenes that have every part of ``value``."""
+        mask: Mask = np.all([_mask(index, axis, part) for axis, part in self.parts(value).items()], axis=0)
+        return mask
+
+    def train_mask(self, index: pa.Table, value: str) -> Mask:
+        """Mask of the scenes that have no part of ``value``."""
+        mask: Mask = np.any([_mask(index, axis, part) for axis, part in self.parts(value).items()], axis=0)
+        return ~mask
 
 
 class LeaveOneEnvironmentOut(_LeaveOneValueOut):
@@ -176,12 +210,33 @@ class LeaveOneUnitOut(_LeaveOneValueOut):
     axis = OODAxis.DEVICE
 
 
+class LeaveOneBandOut(_LeaveOneValueOut):
+    """Asks whether the model transfers to a frequency band that it has never seen."""
+
+    name = "leave-one-band-out"
+    axis = OODAxis.FREQUENCY_BAND
+
+
+class LeaveOneWaveformOut(_LeaveOneValueOut):
+    """Asks whether the model detects emitters of a waveform family that it has never seen."""
+
+    name = "leave-one-waveform-out"
+    axis = OODAxis.WAVEFORM
+
+
+class LeaveOneReceiverOut(_LeaveOneValueOut):
+    """Asks whether the model transfers to a receiver that it has never seen."""
+
+    name = "leave-one-receiver-out"
+    axis = OODAxis.RECEIVER
+
+
 class LeaveOneSNRRegimeOut(_LeaveOneValueOut):
     """Asks whether the model transfers to a noise regime that it has never seen.
 
     Args:
         spec: the task's pinned declaration.
-        stress: regimes to hold out in the stress report; None where the TaskSpec pins this axis itself.
+        stress: regimes to hold out in the stress report; None where the TaskSpec names this axis itself.
     """
 
     name = "leave-one-snr-regime-out"
@@ -197,79 +252,121 @@ class LeaveOneSNRRegimeOut(_LeaveOneValueOut):
 
     def eval_values(self) -> list[str]:
         """The regimes of the stress report, or the TaskSpec's."""
-        return list(self.spec.held_out if self.stress is None else self.stress)
-
-
-class LeaveOneBandOut(OODProtocol):
-    """An unseen frequency band layered on an unseen environment: neither was met in training.
-
-    Fold ``environment+band`` is fit on scenes of other environments in other bands, and scored on scenes of both.
-    """
-
-    name = "leave-one-band-out"
-    axis = OODAxis.FREQUENCY_BAND
-
-    def _check(self, spec: TaskSpec) -> None:
-        if spec.ood_axis is not OODAxis.ENVIRONMENT or not spec.layered_band:
-            raise InputError(f"{self.name}: layered_band: expected a task pinned to environment that lists its bands")
-
-    def eval_values(self) -> list[str]:
-        """Pairs ``environment+band``, environments first."""
-        return [f"{environment}+{band}" for environment in self.spec.held_out for band in self.spec.layered_band]
-
-    def eval_mask(self, index: pa.Table, value: str) -> Mask:
-        """Mask of the scenes that have both the environment and the band."""
-        environment, band = value.split("+")
-        return _mask(index, OODAxis.ENVIRONMENT, environment) & _mask(index, OODAxis.FREQUENCY_BAND, band)
-
-    def train_mask(self, index: pa.Table, value: str) -> Mask:
-        """Mask of the scenes that have neither the environment nor the band."""
-        environment, band = value.split("+")
-        return ~_mask(index, OODAxis.ENVIRONMENT, environment) & ~_mask(index, OODAxis.FREQUENCY_BAND, band)
+        return super().eval_values() if self.stress is None else list(self.stress)
 
 
 class InDistribution(OODProtocol):
-    """No value held out: a readout fit on all TRAIN scenes, against which the generalisation gap is read."""
+    """The reference of another protocol: as many fit scenes as its fold has, from all TRAIN scenes.
 
-    name = "in-distribution"
+    The held-out value is met in its natural share, and the same evaluation scenes are scored, so that the difference
+    of the two scores is what the unseen value costs and not what fewer scenes cost. The draw is stratified by the axes
+    of the protocol and by class; it depends on the seed and the scenes alone and is the same for every model.
+
+    Args:
+        base: the protocol whose folds it is the reference of, with its task.
+    """
+
     axis = None
 
+    def __init__(self, base: OODProtocol) -> None:
+        self.base = base
+        self.name = reference_name(base.spec, base.name)
+        super().__init__(base.spec)
+
+    def for_task(self, spec: TaskSpec) -> Self:
+        """The reference of the same protocol on a task."""
+        return type(self)(self.base.for_task(spec))
+
+    def _check(self, spec: TaskSpec) -> None:
+        self.base._check(spec)
+
     def eval_values(self) -> list[str]:
-        """One fold for all values."""
-        return ["all"]
+        """The values of the protocol, one reference for each."""
+        return self.base.eval_values()
+
+    def parts(self, value: str) -> Mapping[OODAxis, str]:
+        """What the value stands for; here it is met."""
+        return self.base.parts(value)
 
     def eval_mask(self, index: pa.Table, value: str) -> Mask:
-        """Every scene is scored."""
-        return np.ones(index.num_rows, bool)
+        """The scenes that the protocol's own fold scores."""
+        return self.base.eval_mask(index, value)
 
     def train_mask(self, index: pa.Table, value: str) -> Mask:
-        """Every TRAIN scene is fit on."""
+        """Any TRAIN scene may be drawn."""
+        del value
         return np.ones(index.num_rows, bool)
 
+    def fit_size(self, index: pa.Table, value: str) -> int:
+        """As many as the protocol's own fold is fit on."""
+        return self.base.fit_size(index, value)
 
-_PRIMARY = {kind.axis: kind for kind in (LeaveOneEnvironmentOut, LeaveOneUnitOut, LeaveOneSNRRegimeOut)}
+    def fit_mask(self, index: pa.Table, value: str, seed: int | None) -> Mask:
+        """The drawn scenes; InputError without a seed."""
+        if seed is None:
+            raise InputError(f"{self.name} {value}: draw_seed: none, expected the seed that drew the fit scenes")
+        target = target_of(self.spec)
+        strata = [np.asarray(pc.fill_null(index[axis.value], "")).astype(str) for axis in self.parts(value)]
+        classes = target.strata(np.asarray(target.encode(index[target.column])))
+        strata += [] if classes is None else [classes.astype(str)]
+        # Captures of one session share a link and are alike: drawn one by one, they would bring in every session.
+        links = pc.coalesce(index["link_id"], index["scene_id"])
+        groups, names = (
+            [f"{seed}/{self.name}/{value}/{word}" for word in column.to_pylist()]
+            for column in (links, index["scene_id"])
+        )
+        return stratified_draw(strata, groups, names, self.fit_size(index, value))
+
+
+_BY_AXIS: Mapping[OODAxis, type[_LeaveOneValueOut]] = {
+    kind.axis: kind
+    for kind in (
+        LeaveOneEnvironmentOut,
+        LeaveOneUnitOut,
+        LeaveOneBandOut,
+        LeaveOneSNRRegimeOut,
+        LeaveOneWaveformOut,
+        LeaveOneReceiverOut,
+    )
+}
 
 
 def primary_protocol(spec: TaskSpec) -> OODProtocol:
     """The protocol that the TaskSpec pins."""
-    if spec.ood_axis not in _PRIMARY:
-        expected = ", ".join(axis.value for axis in _PRIMARY)
-        raise InputError(f"ood_axis: {spec.ood_axis.value} is a secondary axis, expected one of {expected}")
-    return _PRIMARY[spec.ood_axis](spec)
+    return _BY_AXIS[spec.ood_axis](spec)
+
+
+def reference_name(spec: TaskSpec, protocol: str) -> str:
+    """Name of the reference of one of a task's protocols; a reference is its own."""
+    if protocol.startswith(_REFERENCE):
+        return protocol
+    return _REFERENCE if protocol == _BY_AXIS[spec.ood_axis].name else f"{_REFERENCE}-{protocol}"
+
+
+def base_name(spec: TaskSpec, protocol: str) -> str:
+    """Name of the protocol that a reference belongs to; every other protocol is its own."""
+    primary = _BY_AXIS[spec.ood_axis].name
+    return primary if protocol == _REFERENCE else protocol.removeprefix(f"{_REFERENCE}-")
+
+
+_REFERENCE = "in-distribution"
+
+
+def _with_references(protocols: list[OODProtocol]) -> dict[str, OODProtocol]:
+    """Protocols by name, each followed by its reference."""
+    return {each.name: each for protocol in protocols for each in (protocol, InDistribution(protocol))}
 
 
 def board_protocols(spec: TaskSpec) -> dict[str, OODProtocol]:
-    """The protocols that the leaderboard shows for a task, by name: primary, in-distribution, layered band."""
-    protocols = [primary_protocol(spec), InDistribution(spec)]
-    protocols += [LeaveOneBandOut(spec)] if spec.layered_band else []
-    return {protocol.name: protocol for protocol in protocols}
+    """The protocols that the leaderboard shows for a task, by name: primary and secondary, each with its reference."""
+    return _with_references([primary_protocol(spec), *(_BY_AXIS[entry.ood_axis](spec) for entry in spec.secondary)])
 
 
 def task_protocols(spec: TaskSpec, stress_regimes: tuple[str, ...] = ()) -> dict[str, OODProtocol]:
-    """All protocols of a task by name: the board's and, where it is not the primary one, the SNR stress."""
+    """All protocols of a task by name: the board's and, where it is none of them, the SNR stress."""
     protocols = board_protocols(spec)
     if stress_regimes and LeaveOneSNRRegimeOut.name not in protocols:
-        protocols[LeaveOneSNRRegimeOut.name] = LeaveOneSNRRegimeOut(spec, stress_regimes)
+        protocols |= _with_references([LeaveOneSNRRegimeOut(spec, stress_regimes)])
     return protocols
 
 

@@ -28,6 +28,8 @@ class Pretraining(Strict):
     devices: Annotated[tuple[str, ...], Field(description="device units that pretraining saw")] = ()
     frequency_bands: Annotated[tuple[str, ...], Field(description="frequency bands that pretraining saw")] = ()
     snr_regimes: Annotated[tuple[str, ...], Field(description="SNR regimes that pretraining saw")] = ()
+    waveforms: Annotated[tuple[str, ...], Field(description="waveform families that pretraining saw")] = ()
+    receivers: Annotated[tuple[str, ...], Field(description="receivers that pretraining saw")] = ()
     release_splits: Annotated[tuple[str, ...], Field(description="splits of the release that pretraining saw")] = ()
 
 

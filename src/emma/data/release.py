@@ -236,7 +236,7 @@ def check_declared(
             raise InputError(f"{source}: tasks.{task}: no such task in the recipe, expected one of {', '.join(values)}")
         declared = [
             (f"tasks.{task}.held_out", spec.ood_axis.value, spec.held_out),
-            (f"tasks.{task}.layered_band", OODAxis.FREQUENCY_BAND.value, spec.layered_band),
+            *((f"tasks.{task}.secondary", entry.ood_axis.value, entry.held_out) for entry in spec.secondary),
             (f"stress_regimes.{task}", OODAxis.SNR_REGIME.value, config.stress_regimes.get(task, ())),
         ]
         for key, column, wanted in declared:

@@ -11,7 +11,7 @@ from common.errors import InputError
 from emma.data.tables import open_parquet, read_table
 
 #: Version of the columns of scenes, index and labels: of what a scene id covers, and of where labels stand.
-SCENE_SCHEMA = "2"
+SCENE_SCHEMA = "3"
 
 _KEY = "scene_schema"
 

@@ -14,40 +14,53 @@ from common.errors import InputError
 from common.files import atomic
 from common.hashing import sha256, table_hash
 from emma.data.embeddings import Embeddings
-from emma.data.folds import Fold, fold_metadata, read_side
+from emma.data.folds import Fold, fold_metadata, queries_of, read_side, row_keys
 from emma.data.guards import guard_fold
 from emma.data.protocols import OODProtocol
 from emma.data.provenance import Provenance, provenance_of
-from emma.data.tables import matrix_to_lists, metadata_of, read_table, unique_ids, write_table
+from emma.data.tables import matrix_to_lists, metadata_of, read_table, rows_of, unique_ids, write_table
+from emma.evaluation.prediction import enrol, link_groups, query_scores
 from emma.evaluation.records import FoldHashes
+from emma.evaluation.refits import REFIT_SCHEMA, REFITS_NAME, read_refits, refit_fold, refits_hash
 from emma.readouts import make_readout
-from emma.tasks import TaskSpec, target_of
+from emma.tasks import TaskSpec
 
-#: One row per scored scene. ``scores``: degrees, the positive class's logit, or one score per class.
+#: One row per scored scene; where units are enrolled, one per scene and turn of enrolment. ``scores``: degrees, the
+#: positive class's logit, or one score per class. ``turn``: which session of each unit, in sorted order, enrolled it.
 PREDICTION_SCHEMA = pa.schema(
     [
         pa.field("scene_id", pa.string(), nullable=False),
         pa.field("session", pa.string()),
         pa.field("target", pa.float64(), nullable=False),
         pa.field("scores", pa.list_(pa.float64()), nullable=False),
+        pa.field("turn", pa.int32()),
     ]
 )
 
 
 @dataclass(frozen=True)
 class FittedFold:
-    """A fold after its fit: the readout's tensors, the predictions, and why undefined, split and seed."""
+    """A fold after its fit: the readout's tensors, the predictions, those of its refits, and the fold's facts.
+
+    The facts: why it is undefined, its evaluation split, and the seed of a draw.
+    """
 
     tensors: dict[str, np.ndarray]
     predictions: pa.Table
+    refits: pa.Table
     undefined_reason: str | None
     eval_split: str | None = None
-    enrolment_seed: int | None = None
+    draw_seed: int | None = None
+
+    @property
+    def regularisation(self) -> float | None:
+        """The value that the readout chose; None where nothing was fit."""
+        return float(self.tensors["regularisation"][0]) if self.tensors else None
 
     @property
     def predictions_hash(self) -> str:
         """Content hash of the predictions."""
-        return table_hash(self.predictions)
+        return predictions_hash(self.predictions)
 
 
 def fit_fold(
@@ -73,19 +86,20 @@ def fit_fold(
     if protocol.spec != spec:
         raise InputError(f"{protocol.name}: made for another TaskSpec than the one that is fit")
     guard_fold(protocol, fold, *assigned)
+    facts = (fold.undefined_reason, fold.eval_split, fold.draw_seed)
     if fold.undefined_reason is not None:
-        facts = (fold.undefined_reason, fold.eval_split, fold.enrolment_seed)
-        return FittedFold({}, PREDICTION_SCHEMA.empty_table(), *facts)
+        return FittedFold({}, PREDICTION_SCHEMA.empty_table(), REFIT_SCHEMA.empty_table(), *facts)
     readout = make_readout(spec)
-    readout.fit(embeddings.of(fold.train["scene_id"]), np.asarray(fold.train["target"]))
-    if target_of(spec).enrols:
-        gallery = fold.eval.filter(pc.equal(fold.eval["role"], "enrol"))
-        readout.enrol(embeddings.of(gallery["scene_id"]), np.asarray(gallery["target"]))
-    queries = fold.eval.filter(pc.equal(fold.eval["role"], "query"))
-    scores = readout.scores(embeddings.of(queries["scene_id"]))
-    columns = [queries["scene_id"], queries["session"], queries["target"], matrix_to_lists(scores)]
-    predictions = pa.table(columns, schema=PREDICTION_SCHEMA)
-    return FittedFold(readout.tensors, predictions, None, fold.eval_split, fold.enrolment_seed)
+    links = link_groups(assigned[0])
+    rows = rows_of(assigned[0]["scene_id"], fold.train["scene_id"], f"fold {fold.protocol} {fold.held_out_value}")
+    readout.fit(embeddings.of(fold.train["scene_id"]), np.asarray(fold.train["target"]), links[rows])
+    enrol(spec, readout, fold.eval, embeddings)
+    queries = fold.queries
+    scores = query_scores(readout, embeddings, queries)
+    predictions = queries.append_column(PREDICTION_SCHEMA.field("scores"), matrix_to_lists(scores))
+    predictions = predictions.select(PREDICTION_SCHEMA.names).cast(PREDICTION_SCHEMA)
+    refits = refit_fold(spec, readout, fold, assigned[0], embeddings)
+    return FittedFold(readout.tensors, predictions, refits, *facts)
 
 
 def write_fitted(
@@ -95,9 +109,9 @@ def write_fitted(
     data_release_hash: str,
     provenance: Provenance,
 ) -> None:
-    """Write a fold's readout (safetensors) and predictions (Parquet), both or neither.
+    """Write a fold's readout (safetensors) and predictions (Parquet), and ``refits.parquet`` beside these: all or none.
 
-    The predictions carry the release, the model, the evaluation split, the enrolment seed and the reason that the fold
+    Both tables carry the release, the model, the evaluation split, the seed of a draw and the reason that the fold
     is undefined, if there is one.
     """
     from safetensors.numpy import save
@@ -105,29 +119,37 @@ def write_fitted(
     metadata = provenance.metadata | fold_metadata(fitted, data_release_hash)
     with atomic(readout_path) as readout:
         readout.write_bytes(save({name: np.ascontiguousarray(fitted.tensors[name]) for name in sorted(fitted.tensors)}))
-        write_table(predictions_path, fitted.predictions, metadata)
+        with atomic(Path(predictions_path).with_name(REFITS_NAME)) as refits:
+            write_table(refits, fitted.refits, metadata)
+            write_table(predictions_path, fitted.predictions, metadata)
 
 
 @dataclass(frozen=True)
 class PredictedFold:
-    """A fold's predictions as read, why it is undefined, if it is, and what made them."""
+    """A fold's predictions as read, those of its refits, why it is undefined, if it is, and what made them."""
 
     predictions: pa.Table
     undefined_reason: str | None
     eval_split: Literal["dev", "holdout"]
-    enrolment_seed: int | None
     hashes: FoldHashes
     provenance: Provenance
+    refits: pa.Table | None = None
+    regularisation: float | None = None
+
+    @property
+    def scored(self) -> tuple[pa.Table, str | None, pa.Table | None, float | None]:
+        """What ``emma.evaluation.scoring.Predicted`` holds of it."""
+        return self.predictions, self.undefined_reason, self.refits, self.regularisation
 
 
 def read_fitted(path: str | Path, data_release_hash: str, seed: int) -> PredictedFold:
-    """Read a fold's predictions; ``readout.safetensors`` is beside them.
+    """Read a fold's predictions; ``readout.safetensors`` and ``refits.parquet`` are beside them.
 
     Raises:
-        InputError: broken file, repeated scene, predictions made on another release or whose gallery another seed drew.
+        InputError: broken file, repeated row, predictions made on another release or on a draw of another seed.
     """
     predictions = read_table(path, PREDICTION_SCHEMA)
-    unique_ids(path, predictions["scene_id"])
+    unique_ids(path, row_keys(predictions))
     for column, values in (("target", predictions["target"]), ("scores", pc.list_flatten(predictions["scores"]))):
         if not pc.all(pc.is_finite(values), skip_nulls=False, min_count=0).as_py():
             raise InputError(f"{path}: {column}: NaN, infinity or null, expected finite numbers")
@@ -136,25 +158,45 @@ def read_fitted(path: str | Path, data_release_hash: str, seed: int) -> Predicte
         raise InputError(f"{path}: data_release_hash: expected {data_release_hash}, that of the release")
     if metadata.get("eval_split") not in {"DEV", "HOLDOUT"}:
         raise InputError(f"{path}: eval_split: expected DEV or HOLDOUT in the schema metadata")
-    if metadata.get("enrolment_seed", str(seed)) != str(seed):
-        raise InputError(f"{path}: enrolment_seed: {metadata['enrolment_seed']}, expected {seed}, that of the run")
+    if metadata.get("draw_seed", str(seed)) != str(seed):
+        raise InputError(f"{path}: draw_seed: {metadata['draw_seed']}, expected {seed}, that of the run")
     beside = Path(path).with_name("readout.safetensors")
     try:
-        readout = sha256(beside.read_bytes())
+        content = beside.read_bytes()
     except OSError as error:
         raise InputError(f"{beside}: cannot be read ({error.strerror})") from None
+    readout, chosen = sha256(content), chosen_regularisation(beside, content)
+    refits = read_refits(Path(path).with_name(REFITS_NAME), data_release_hash)
     return PredictedFold(
         predictions,
         metadata.get("undefined_reason"),
         "holdout" if metadata["eval_split"] == "HOLDOUT" else "dev",
-        seed if "enrolment_seed" in metadata else None,
-        FoldHashes(predictions=table_hash(predictions), readout=readout),
+        FoldHashes(predictions=predictions_hash(predictions), readout=readout, refits=refits_hash(refits)),
         provenance_of(metadata, path),
+        refits,
+        chosen,
     )
 
 
+def chosen_regularisation(path: Path, content: bytes) -> float | None:
+    """The value that a readout's file says it chose, None in that of an undefined fold; InputError for a broken one."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        chosen = load(content).get("regularisation")
+    except SafetensorError as error:
+        raise InputError(f"{path}: not a safetensors file ({error})") from None
+    return None if chosen is None else float(chosen[0])
+
+
+def predictions_hash(predictions: pa.Table) -> str:
+    """Content hash of a table of PREDICTION_SCHEMA, whatever the order of its rows."""
+    return table_hash(predictions.append_column("row", row_keys(predictions)), "row")
+
+
 def query_fault(predictions: pa.Table, evaluation: pa.Table) -> str | None:
-    """What keeps predictions from being one row a query of a fold's eval side, in its order; None where nothing does.
+    """What keeps predictions from being the rows that a fold asks for, in their order; None where nothing does.
 
     Args:
         predictions: a table of PREDICTION_SCHEMA.
@@ -163,8 +205,8 @@ def query_fault(predictions: pa.Table, evaluation: pa.Table) -> str | None:
     Returns:
         the column, what is wrong with it, and what was expected.
     """
-    expected = evaluation.filter(pc.equal(evaluation["role"], "query"))
-    actual_ids, expected_ids = predictions["scene_id"].to_pylist(), expected["scene_id"].to_pylist()
+    expected = queries_of(evaluation)
+    actual_ids, expected_ids = row_keys(predictions).to_pylist(), row_keys(expected).to_pylist()
     if actual_ids != expected_ids:
         lost = next(iter(sorted(set(expected_ids) - set(actual_ids))), None)
         foreign = next(iter(sorted(set(actual_ids) - set(expected_ids))), None)
@@ -177,7 +219,7 @@ def query_fault(predictions: pa.Table, evaluation: pa.Table) -> str | None:
 
 
 def check_complete(path: Path, predictions: pa.Table, side: str | Path, protocol: str, value: str) -> None:
-    """Refuse predictions that are not of every query of their fold.
+    """Refuse predictions that are not of every query of their fold, in every turn.
 
     Args:
         path: the predictions' file.
@@ -188,12 +230,12 @@ def check_complete(path: Path, predictions: pa.Table, side: str | Path, protocol
 
     Raises:
         InputError: a scene is missing, foreign or out of order, has another target or session, or the two files
-            differ in release, evaluation split, enrolment seed or the reason that the fold is undefined.
+            differ in release, evaluation split, seed of a draw or the reason that the fold is undefined.
     """
     actual = metadata_of(predictions)
     evaluation = read_side(side, protocol, value, actual.get("data_release_hash", ""))
     expected = metadata_of(evaluation)
-    for field in ("undefined_reason", "eval_split", "enrolment_seed"):
+    for field in ("undefined_reason", "eval_split", "draw_seed"):
         if actual.get(field) != expected.get(field):
             raise InputError(f"{path}: {field}: {actual.get(field)}, expected {expected.get(field)}, as {side} says")
     fault = query_fault(predictions, evaluation.slice(0, 0) if "undefined_reason" in expected else evaluation)

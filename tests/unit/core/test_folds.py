@@ -10,17 +10,25 @@ import pyarrow.parquet as pq
 import pytest
 
 from common.errors import InputError
-from common.hashing import table_hash
 from emma.backbones.embed import write_embeddings
 from emma.backbones.inputs import Contract
 from emma.data.embeddings import Embeddings
-from emma.data.folds import Fold, SplitNotAvailable, write_side
-from emma.data.protocols import LeaveOneBandOut, board_protocols, primary_protocol
+from emma.data.folds import Fold, SplitNotAvailable, row_keys, write_side
+from emma.data.protocols import LeaveOneBandOut, board_protocols, primary_protocol, reference_name
 from emma.data.provenance import Provenance
 from emma.data.release import load_release_config
-from emma.evaluation.fitting import PREDICTION_SCHEMA, FittedFold, check_complete, fit_fold, read_fitted, write_fitted
-from emma.readouts import Readout, load_readout
-from emma.tasks import TaskID
+from emma.evaluation.fitting import (
+    PREDICTION_SCHEMA,
+    check_complete,
+    fit_fold,
+    predictions_hash,
+    read_fitted,
+    write_fitted,
+)
+from emma.evaluation.prediction import enrol, link_groups, query_scores
+from emma.evaluation.refits import FIFTHS, REFIT_TURNS, fifths
+from emma.readouts import Readout, load_readout, make_readout
+from emma.tasks import Split, TaskID
 
 #: The tasks of release tiny, as in ``world``.
 TASKS = tuple(load_release_config(Path(__file__).parents[3] / "config/releases/tiny.yaml").tasks)
@@ -55,11 +63,40 @@ def fitted(world, embeddings):
 @pytest.mark.parametrize("task", TASKS)
 def test_predictions_are_those_of_the_scored_scenes_and_come_from_the_readout(fitted, embeddings, task):
     spec, fold, result = fitted(task)
-    queries = fold.eval.filter(pc.equal(fold.eval["role"], "query"))
-    for name in ("scene_id", "target", "session"):
+    queries = fold.queries
+    for name in ("scene_id", "target", "session", "turn"):
         assert result.predictions[name].to_pylist() == queries[name].to_pylist()
-    again = load_readout(spec, result.tensors).scores(embeddings[task].of(queries["scene_id"]))
+    readout = load_readout(spec, result.tensors)
+    again = query_scores(readout, embeddings[task], result.predictions)
     np.testing.assert_array_equal(np.array(result.predictions["scores"].to_pylist()), again)
+    turns = [turn or 0 for turn in queries["turn"].to_pylist()]
+    by_scene = readout.turn_scores(embeddings[task].of(queries["scene_id"]))
+    np.testing.assert_allclose(by_scene[turns, np.arange(len(turns))], again, atol=1e-12)
+
+
+def test_every_session_enrols_in_turn_and_its_own_captures_are_not_queried_then(world, embeddings, fitted):
+    spec, fold, result = fitted(TaskID.E_ID_FP)
+    _, evaluation = world.indexes(TaskID.E_ID_FP)
+    rows = {row["scene_id"]: row for row in evaluation.to_pylist()}
+    sessions = sorted({row["session"] for row in rows.values()})
+    asked = list(zip(*(result.predictions[name].to_pylist() for name in ("scene_id", "turn")), strict=True))
+    own = [scene for scene, row in rows.items() if row["device"] == fold.held_out_value]
+    assert asked == sorted(
+        (scene, turn) for scene in own for turn, session in enumerate(sessions) if rows[scene]["session"] != session
+    )
+    # By hand: the cosine to the mean of each unit's captures of the turn's session.
+    readout = load_readout(spec, result.tensors)
+    project = lambda scenes: (  # noqa: E731
+        readout._standardised(embeddings[TaskID.E_ID_FP].of(pa.chunked_array([pa.array(scenes)])))
+        @ readout.tensors["projection"]
+    )
+    for scene, turn, scores in zip(*zip(*asked, strict=True), result.predictions["scores"].to_pylist(), strict=True):
+        query = project([scene])[0]
+        for unit, score in zip(spec.classes, scores, strict=True):
+            enrolled = [s for s, row in rows.items() if (row["device"], row["session"]) == (unit, sessions[turn])]
+            centroid = project(enrolled).mean(axis=0)
+            cosine = query @ centroid / np.linalg.norm(query) / np.linalg.norm(centroid)
+            assert score == pytest.approx(cosine, abs=1e-9)
 
 
 def test_a_fit_does_not_depend_on_the_rows_of_the_embeddings(world, embeddings, fitted):
@@ -120,9 +157,10 @@ def test_the_hash_in_memory_is_the_hash_from_the_file(fitted, tmp_path, task):
     path = tmp_path / "predictions.parquet"
     write_fitted(tmp_path / "readout.safetensors", path, result, HASH, PROVENANCE)
     read = read_fitted(path, HASH, 0)
-    assert read.hashes.predictions == result.predictions_hash == table_hash(read.predictions)
+    assert read.hashes.predictions == result.predictions_hash == predictions_hash(read.predictions)
+    turned = read.predictions.take(list(range(read.predictions.num_rows))[::-1])
+    assert predictions_hash(turned) == result.predictions_hash
     assert read.provenance == PROVENANCE
-    assert read.enrolment_seed == (0 if task is TaskID.E_ID_FP else None)
     assert read.undefined_reason is None
     first = (tmp_path / "readout.safetensors").read_bytes(), path.read_bytes()
     write_fitted(tmp_path / "readout.safetensors", path, result, HASH, PROVENANCE)
@@ -147,7 +185,7 @@ def test_files_that_cannot_be_trusted_are_refused(fitted, tmp_path):
     pq.write_table(table.replace_schema_metadata({"data_release_hash": HASH, "eval_split": "DEV"}), path)
     with pytest.raises(InputError, match="model_provenance: expected"):
         read_fitted(path, HASH, 0)
-    doubled = FittedFold({}, pa.concat_tables([result.predictions, result.predictions.slice(0, 1)]), None, "DEV")
+    doubled = replace(result, predictions=pa.concat_tables([result.predictions, result.predictions.slice(0, 1)]))
     write_fitted(readout, path, doubled, HASH, PROVENANCE)
     with pytest.raises(InputError, match="occurs twice"):
         read_fitted(path, HASH, 0)
@@ -171,7 +209,11 @@ def test_in_distribution_scores_the_same_scenes(world, embeddings):
             folds = [protocol.fold(value, *indexes, 0) for value in protocol.eval_values()]
             results = [fit_fold(spec, protocol, fold, indexes, embeddings[task]) for fold in folds]
             scored[name] = {scene for result in results for scene in result.predictions["scene_id"].to_pylist()}
-        assert len(set(map(frozenset, scored.values()))) == 1
+        for name, scenes in scored.items():
+            assert scenes == scored[reference_name(spec, name)]
+        assert {name for name in scored if name.startswith("in-distribution")} == {
+            reference_name(spec, name) for name in scored
+        }
 
 
 def test_predictions_keep_their_schema(fitted):
@@ -179,17 +221,15 @@ def test_predictions_keep_their_schema(fitted):
         assert fitted(task)[2].predictions.schema.equals(PREDICTION_SCHEMA)
 
 
-def test_predictions_say_their_split_and_the_seed_of_their_gallery(fitted, tmp_path):
+def test_predictions_say_their_split_and_the_seed_of_their_draw(fitted, tmp_path):
     readout, path = tmp_path / "readout.safetensors", tmp_path / "predictions.parquet"
     for task in (TaskID.E_LOC_AOA, TaskID.E_ID_FP):
         *_, result = fitted(task)
         write_fitted(readout, path, result, HASH, PROVENANCE)
-        assert read_fitted(path, HASH, 0).eval_split == "dev"
-        if task is TaskID.E_ID_FP:
-            with pytest.raises(InputError, match="enrolment_seed: 0, expected 1, that of the run"):
-                read_fitted(path, HASH, 1)
-        else:
-            read_fitted(path, HASH, 1)
+        assert read_fitted(path, HASH, 1).eval_split == "dev"
+    write_fitted(readout, path, replace(result, draw_seed=0), HASH, PROVENANCE)
+    with pytest.raises(InputError, match="draw_seed: 0, expected 1, that of the run"):
+        read_fitted(path, HASH, 1)
     write_fitted(readout, path, replace(result, eval_split=None), HASH, PROVENANCE)
     with pytest.raises(InputError, match="eval_split: expected DEV or HOLDOUT"):
         read_fitted(path, HASH, 0)
@@ -203,7 +243,7 @@ def test_predictions_of_fewer_or_other_scenes_than_the_fold_asks_for_are_refused
     write_fitted(path.with_name("readout.safetensors"), path, result, HASH, PROVENANCE)
     whole = read_fitted(path, HASH, 0).predictions
     check_complete(path, whole, side, fold.protocol, fold.held_out_value)
-    first, last = whole["scene_id"][0].as_py(), whole["scene_id"][-1].as_py()
+    first, last = row_keys(whole)[0].as_py(), row_keys(whole)[-1].as_py()
     moved = pa.array([whole["target"][0].as_py() + 1, *whole["target"].to_pylist()[1:]], pa.float64())
     renamed = pa.array(["f" * 63 + "!", *whole["scene_id"].to_pylist()], pa.string())
     n = whole.num_rows
@@ -211,7 +251,7 @@ def test_predictions_of_fewer_or_other_scenes_than_the_fold_asks_for_are_refused
         f"scene_id: {first} is missing, expected the {n} queries": whole.slice(1),
         f"scene_id: {last} is missing": whole.slice(0, n - 1),
         "scene_id: rows out of order": whole.take(list(range(n))[::-1]),
-        "! is foreign": pa.concat_tables([whole.slice(0, 1), whole]).set_column(0, whole.schema.field(0), renamed),
+        "! .*is foreign": pa.concat_tables([whole.slice(0, 1), whole]).set_column(0, whole.schema.field(0), renamed),
         "target: differs": whole.set_column(2, whole.schema.field("target"), moved),
         "session: differs": whole.set_column(1, whole.schema.field("session"), pa.array(["x"] * n)),
         "undefined_reason: none, expected None": whole.replace_schema_metadata(
@@ -242,3 +282,44 @@ def test_an_undefined_fold_is_complete_without_predictions(fitted, tmp_path):
     write_fitted(path.with_name("readout.safetensors"), path, replace(result, undefined_reason=why), HASH, PROVENANCE)
     with pytest.raises(InputError, match="is foreign, expected the 0 queries"):
         check_complete(path, read_fitted(path, HASH, 0).predictions, side, fold.protocol, fold.held_out_value)
+
+
+# Refits
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_fifths_are_whole_links_alike_in_size_and_the_same_in_every_fold(world, task):
+    spec, index = world.manifest.tasks[task], world.index(task, Split.TRAIN)
+    parts, links = fifths(spec, index), link_groups(index)
+    assert all(len(set(parts[links == link].tolist())) == 1 for link in set(links.tolist()))
+    sizes = np.bincount(parts)
+    assert len(sizes) == FIFTHS
+    assert sizes.max() - sizes.min() <= 1
+    shuffled = index.take(pa.array(np.random.default_rng(0).permutation(index.num_rows)))
+    again = dict(zip(shuffled["scene_id"].to_pylist(), fifths(spec, shuffled), strict=True))
+    assert [again[scene] for scene in index["scene_id"].to_pylist()] == parts.tolist()
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_refit_is_the_head_fit_without_its_fifth_at_the_value_that_the_fold_chose(world, embeddings, fitted, task):
+    spec, fold, result = fitted(task)
+    if not spec.in_ood_avg:
+        assert result.refits.num_rows == 0
+        return
+    index = world.index(task, Split.TRAIN)
+    fifth = dict(zip(index["scene_id"].to_pylist(), fifths(spec, index), strict=True))
+    chosen = float(result.tensors["regularisation"][0])
+    pinned = spec.model_copy(update={"readout": spec.readout.model_copy(update={"regularisation": (chosen,)})})
+    queries = fold.queries
+    if spec.target == "enrolled_class":
+        queries = queries.filter(pc.less(queries["turn"], REFIT_TURNS))
+    for left_out in range(FIFTHS):
+        kept = fold.train.filter(pa.array([fifth[scene] != left_out for scene in fold.train["scene_id"].to_pylist()]))
+        head = make_readout(pinned).fit(embeddings[task].of(kept["scene_id"]), np.asarray(kept["target"]))
+        enrol(spec, head, fold.eval, embeddings[task])
+        own = result.refits.filter(pc.equal(result.refits["without"], left_out))
+        assert own["scene_id"].to_pylist() == queries["scene_id"].to_pylist()
+        found = np.array(own["scores"].to_pylist())
+        np.testing.assert_allclose(found, query_scores(head, embeddings[task], queries), atol=1e-9)
+        whole = query_scores(load_readout(spec, result.tensors), embeddings[task], queries)
+        assert not np.allclose(found, whole, atol=1e-9)

@@ -35,7 +35,11 @@ def test_every_fold_of_every_protocol(small, task: str) -> None:
             for column in ("iq_sha256", "link_id"):
                 assert set(fit[column].dropna()).isdisjoint(seen[column].dropna())
             if isinstance(protocol, InDistribution):
-                assert len(fit) == len(train)
+                own = protocol.base.fold(value, *small.index(task), 0)
+                assert len(fit) == own.train.num_rows < len(train)
+                assert fold.eval.equals(own.eval)
+                for axis, part in protocol.parts(value).items():
+                    assert part in set(fit[axis.value])
                 continue
             columns = {"leave-one-band-out": ["environment", "frequency_band"]}.get(
                 protocol.name, [protocol.axis.value]
@@ -43,16 +47,27 @@ def test_every_fold_of_every_protocol(small, task: str) -> None:
             for column, part in zip(columns, value.split("+"), strict=True):
                 assert part not in set(fit[column])
                 assert set(scored[column]) == {part}
-            # Every scene of the held-out value is there: scored, or, of a device, enrolled from one session.
+            # Every scene of the held-out value is there, and scored; a unit is enrolled by another session of its own.
             everything = evaluation
             for column, part in zip(columns, value.split("+"), strict=True):
                 everything = everything[everything[column] == part]
-            spared = roles == "enrol" if target_of(spec).enrols else np.zeros(len(roles), bool)
-            gallery = evaluation.loc[np.array(fold.eval["scene_id"].to_pylist())[spared]]
-            assert set(everything.index) == set(scored.index) | set(gallery.index) & set(everything.index)
-            if target_of(spec).enrols and protocol is not None and len(gallery):
-                assert gallery.groupby("device").session.nunique().eq(1).all()
-                assert set(gallery.session).isdisjoint(scored.session)
+            assert set(everything.index) == set(scored.index)
+            asked = fold.queries.to_pandas()
+            if not target_of(spec).enrols:
+                assert (roles == "query").all()
+                assert asked.turn.isna().all()
+                continue
+            assert set(seen.index) == set(evaluation.index)
+            sessions = evaluation.groupby("device").session.unique().map(sorted)
+            for row in asked.itertuples():
+                capture = evaluation.loc[row.scene_id]
+                enrolling = sessions[capture.device][row.turn]
+                enrolled = evaluation[(evaluation.device == capture.device) & (evaluation.session == enrolling)]
+                assert capture.session != enrolling
+                assert capture.receiver not in set(enrolled.receiver)
+            turns = asked.groupby("scene_id").turn.nunique()
+            assert set(turns.index) == set(scored.index)
+            assert (turns == sessions.map(len).iloc[0] - 1).all()
 
 
 def altered(index: pa.Table, row: int, **columns: str) -> pa.Table:
@@ -106,7 +121,7 @@ def test_duplicates_within_a_side_are_no_leak_but_a_repeated_scene_is_refused(sm
     protocol = primary_protocol(small.manifest.spec("E-LOC-LOS"))
     fold = protocol.fold("E_URBAN", train, evaluation, 0)
     first = fold.train.slice(0, 1)
-    with pytest.raises(SplitNotAvailable, match=r"occur twice|differ from the index"):
+    with pytest.raises(SplitNotAvailable, match=r"occur twice|differ from the split's index"):
         guard_fold(protocol, replace(fold, train=pa.concat_tables([fold.train, first])), train, evaluation)
 
 

@@ -11,7 +11,8 @@ from emma import LeaveOneEnvironmentOut, ProtocolRunner, SplitNotAvailable, Task
 from emma.data.embeddings import Embeddings
 from emma.data.folds import fold_table, read_fold, write_side
 from emma.data.guards import guard_fold
-from emma.data.protocols import board_protocols, primary_protocol, task_protocols
+from emma.data.protocols import InDistribution, board_protocols, primary_protocol, task_protocols
+from emma.evaluation import fitting, refits
 from emma.evaluation.fitting import fit_fold
 
 HASH = "a" * 64
@@ -66,28 +67,52 @@ def test_honest_folds_pass(small) -> None:
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
-def test_swapped_sides(los, environment: str) -> None:
+def test_swapped_sides(los, environment: str, monkeypatch) -> None:
     fold = los.fold(environment)
     swapped = replace(fold, train=as_role(fold.eval, "fit"), eval=as_role(fold.train, "query"))
     with pytest.raises(SplitNotAvailable, match="not assigned"):
         los.fit(swapped)
+    # Off, the guard is what stood between the swap and a score.
+    monkeypatch.setattr(fitting, "guard_fold", lambda *_: None)
+    for module in (fitting, refits):
+        monkeypatch.setattr(module, "rows_of", lambda _ids, wanted, _where: np.arange(len(wanted)))
+    scored = set(los.fit(swapped).predictions["scene_id"].to_pylist())
+    assert scored == set(fold.train["scene_id"].to_pylist())
+
+
+def swapped_environments(los, environment: str):
+    """A true swap: fit on TRAIN scenes of the held-out environment, score DEV scenes of the training one."""
+    fold = los.fold(environment)
+    train, evaluation = (los.protocol.eval_mask(index, environment) for index in los.assigned)
+    return fold, replace(fold, train=los.rows(0, train, "fit"), eval=los.rows(1, ~evaluation, "query"))
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
-def test_swapped_environments(los, environment: str) -> None:
-    """Fit on TRAIN scenes of the held-out environment, score DEV scenes of the training one."""
-    train, evaluation = (los.protocol.eval_mask(index, environment) for index in los.assigned)
-    swapped = replace(los.fold(environment), train=los.rows(0, train, "fit"), eval=los.rows(1, ~evaluation, "query"))
+def test_swapped_environments(los, environment: str, monkeypatch) -> None:
+    """Refused by the guard; without it, the fold would be fit and scored, on no scene that the honest one has."""
+    fold, swapped = swapped_environments(los, environment)
     with pytest.raises(SplitNotAvailable, match="train scene carries the held-out value"):
         los.fit(swapped)
+    monkeypatch.setattr(fitting, "guard_fold", lambda *_: None)
+    for side in ("train", "eval"):
+        honest, other = (set(getattr(each, side)["scene_id"].to_pylist()) for each in (fold, swapped))
+        assert honest.isdisjoint(other)
+        assert len(honest | other) == los.assigned[side == "eval"].num_rows
+    predictions = los.fit(swapped).predictions
+    assert set(predictions["scene_id"].to_pylist()) == set(swapped.eval["scene_id"].to_pylist())
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
-def test_swapped_splits_in_the_runner(los, environment: str) -> None:
+def test_swapped_splits_in_the_runner(los, environment: str, monkeypatch) -> None:
     """Each argument in the other's place: consistent with itself, and not with the manifest's assignments."""
-    del environment
+    swapped = los.assigned[::-1]
     with pytest.raises(SplitNotAvailable, match="train draws from DEV"):
-        ProtocolRunner(los.manifest, "E-LOC-LOS", los.protocol, 0).run(los.embeddings, *los.assigned[::-1])
+        ProtocolRunner(los.manifest, "E-LOC-LOS", los.protocol, 0).run(los.embeddings, *swapped)
+    monkeypatch.setattr(fitting, "guard_fold", lambda *_: None)
+    run = ProtocolRunner(los.manifest, "E-LOC-LOS", los.protocol, 0).run(los.embeddings, *swapped)
+    scored = set(run.folds[environment].predictions["scene_id"].to_pylist())
+    train = los.assigned[0].filter(pa.array(los.protocol.eval_mask(los.assigned[0], environment)))
+    assert scored == set(train["scene_id"].to_pylist())
 
 
 def test_one_split_on_both_sides(los) -> None:
@@ -147,7 +172,7 @@ def test_a_scene_left_out_or_twice(los, side: str) -> None:
     table = getattr(fold, side)
     with pytest.raises(SplitNotAvailable, match="scenes are missing or occur twice"):
         los.fit(replace(fold, **{side: table.slice(1)}))
-    with pytest.raises(SplitNotAvailable, match=r"occur twice|differ from the index"):
+    with pytest.raises(SplitNotAvailable, match=r"occur twice|differ from the split's index"):
         los.fit(replace(fold, **{side: joined(table, table.slice(0, 1))}))
 
 
@@ -156,7 +181,7 @@ def test_changed_labels(los, side: str) -> None:
     fold = los.fold("E_URBAN")
     table = getattr(fold, side)
     flipped = table.set_column(3, table.schema.field(3), pa.array(1.0 - np.asarray(table["target"])))
-    with pytest.raises(SplitNotAvailable, match="target differ from the index"):
+    with pytest.raises(SplitNotAvailable, match="target or turn differ from the split's index"):
         los.fit(replace(fold, **{side: flipped}))
 
 
@@ -196,23 +221,38 @@ def test_fold_files_of_another_fold(los, tmp_path) -> None:
         read_fold(tmp_path / "E_RURAL" / "train.parquet", evaluation, name, "E_URBAN", HASH)
 
 
-def test_a_query_of_the_enrolment_session(units) -> None:
+def test_a_query_in_the_turn_of_its_own_session(units) -> None:
     """A unit is queried on other days and receivers than it was enrolled on."""
     fold = units.fold("U02")
-    roles = np.array(fold.eval["role"].to_pylist())
+    turns = np.asarray(fold.eval["turn"])
     own = np.asarray(fold.eval["target"]) == units.spec.classes.index("U02")
-    roles[np.flatnonzero(own & (roles == "enrol"))[0]] = "query"
-    with pytest.raises(SplitNotAvailable, match=r"one whole enrolment session|enrolled and queried at one"):
-        units.fit(replace(fold, eval=fold.eval.set_column(1, fold.eval.schema.field(1), pa.array(roles))))
+    turns = np.where(own, (turns + 1) % 3, turns).astype("i4")
+    place = fold.eval.schema.get_field_index("turn")
+    moved = fold.eval.set_column(place, fold.eval.schema.field(place), pa.array(turns))
+    with pytest.raises(SplitNotAvailable, match="target or turn differ from the split's index"):
+        units.fit(replace(fold, eval=moved))
+
+
+def test_an_unseen_unit_that_only_enrols(units) -> None:
+    """A unit's captures left out of the queries, or another unit's among them."""
+    fold = units.fold("U02")
+    roles = np.array(fold.eval["role"].to_pylist())
+    for before, after, message in (
+        ("query", "enrol", "expected query for every"),
+        ("enrol", "query", "does not carry"),
+    ):
+        changed = roles.copy()
+        changed[np.flatnonzero(roles == before)[0]] = after
+        with pytest.raises(SplitNotAvailable, match=message):
+            units.fit(replace(fold, eval=fold.eval.set_column(1, fold.eval.schema.field(1), pa.array(changed))))
 
 
 def test_half_an_enrolment_session(units) -> None:
     """A centroid from chosen captures is not the session's."""
     fold = units.fold("U02")
-    roles, targets = np.array(fold.eval["role"].to_pylist()), np.asarray(fold.eval["target"])
-    others = np.flatnonzero((roles == "enrol") & (targets == units.spec.classes.index("U03")))
-    kept = np.delete(np.arange(len(roles)), others[0])
-    with pytest.raises(SplitNotAvailable, match="one whole enrolment session of each device"):
+    others = np.flatnonzero(np.asarray(fold.eval["target"]) == units.spec.classes.index("U03"))
+    kept = np.delete(np.arange(fold.eval.num_rows), others[0])
+    with pytest.raises(SplitNotAvailable, match="expected every evaluation capture of every unit"):
         units.fit(replace(fold, eval=fold.eval.take(pa.array(kept))))
 
 
@@ -222,10 +262,22 @@ def test_a_query_at_the_enrolment_receiver(units) -> None:
     evaluation = units.assigned[1]
     receivers = pa.array(["R01"] * evaluation.num_rows)
     altered = evaluation.set_column(evaluation.schema.get_field_index("receiver"), "receiver", receivers)
-    with pytest.raises(InputError, match="receiver R01 both enrols and queries it"):
+    with pytest.raises(InputError, match="device U02: receiver R01 both enrols and queries it"):
         units.protocol.fold("U02", units.assigned[0], altered, 0)
-    with pytest.raises(SplitNotAvailable, match="receiver: a device is enrolled and queried at one"):
+    with pytest.raises(SplitNotAvailable, match="device U02: receiver R01 both enrols and queries it"):
         guard_fold(units.protocol, fold, units.assigned[0], altered)
+
+
+def test_a_reference_of_a_chosen_draw(los) -> None:
+    """A reference that were fit on the scenes that suit it, or on more of them, would move every gap."""
+    reference = InDistribution(los.protocol)
+    fold, other = (reference.fold("E_URBAN", *los.assigned, seed) for seed in (0, 1))
+    assert los.fit(fold, reference).predictions.num_rows == fold.eval.num_rows
+    with pytest.raises(SplitNotAvailable, match="train: other scenes than seed 0 draws"):
+        los.fit(replace(fold, train=other.train), reference)
+    everything = los.rows(0, np.ones(los.assigned[0].num_rows, bool), "fit")
+    with pytest.raises(SplitNotAvailable, match="missing or occur twice"):
+        los.fit(replace(fold, train=everything), reference)
 
 
 def test_nothing_is_written_for_a_refused_fold(los, small, tmp_path) -> None:

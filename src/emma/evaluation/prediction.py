@@ -1,0 +1,42 @@
+"""What a fitted readout predicts: scores of scenes, under units that are enrolled in turn where the task enrols."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from emma.data.embeddings import Embeddings
+from emma.readouts import Readout
+from emma.tasks import TaskSpec, target_of
+
+
+def enrol(spec: TaskSpec, readout: Readout, evaluation: pa.Table, embeddings: Embeddings) -> None:
+    """Enrol the units of a fold's evaluation side, every session in its turn; nothing where the task enrols nobody."""
+    if target_of(spec).enrols:
+        captures, targets, turns = (evaluation[name] for name in ("scene_id", "target", "turn"))
+        readout.enrol(embeddings.of(captures), np.asarray(targets), np.asarray(turns))
+
+
+def query_scores(readout: Readout, embeddings: Embeddings, queries: pa.Table) -> NDArray[np.float64]:
+    """Scores ``[rows, K]`` of scenes, each under the units enrolled in its turn.
+
+    Args:
+        readout: fitted, and enrolled where the task enrols.
+        embeddings: the model's embeddings of the task.
+        queries: table with ``scene_id`` and ``turn``, as ``Fold.queries`` or predictions.
+    """
+    scenes = queries["scene_id"].unique()
+    rows = np.asarray(pc.index_in(queries["scene_id"], value_set=scenes))
+    turns = np.asarray(pc.fill_null(queries["turn"], 0))
+    scores: NDArray[np.float64] = readout.turn_scores(embeddings.of(scenes))[turns, rows]
+    return scores
+
+
+def link_groups(index: pa.Table) -> NDArray[np.str_]:
+    """What belongs together in an inner cross-validation ``[N]``: the propagation link, or the scene where it has none.
+
+    Captures of one session have one link.
+    """
+    return np.asarray(pc.coalesce(index["link_id"], index["scene_id"]).to_pylist())
