@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
@@ -17,19 +18,37 @@ Interval = tuple[float, float]
 FloatArray = NDArray[np.float64]
 
 
+class StandardErrors(Strict):
+    """How far a score varies by cause, in its unit; None where nothing was drawn that would tell.
+
+    Attributes:
+        scenes: by the scenes that are scored, or the sessions where scenes of one session are alike.
+        fit: by the scenes that the readout was fit on.
+        enrolment: by the session that enrols the units.
+    """
+
+    scenes: float | None = None
+    fit: float | None = None
+    enrolment: float | None = None
+
+
 class Score(Strict):
     """A metric of some scenes.
 
     Attributes:
         score: in the metric's unit; None where it is undefined.
         n: number of scenes.
-        ci95: bootstrap interval at the release's level; None where half of the resamples define no score.
+        ci95: interval at the release's level by Student's t over ``standard_errors``, cut at the metric's bounds; by
+            percentiles of the resamples where some are infinite; None where half of them define no score, or there is
+            one unit alone.
+        standard_errors: what the interval rests on: a cause without a number is not in it.
         undefined_reason: why there is no score.
     """
 
     score: float | None
     n: Annotated[int, Field(ge=0)]
     ci95: Interval | None
+    standard_errors: StandardErrors = StandardErrors()
     undefined_reason: str | None
 
 
@@ -39,16 +58,24 @@ class FoldScore(Score):
     Attributes:
         in_distribution: score, on the same scenes, of a readout that has met the held-out value;
             ``score - in_distribution`` is the generalisation gap.
+        regularisation: the value of the pinned grid that the fold's readout chose; None for a submission.
+        gap_ci95: interval of the gap, from the same resamples, refits and turns on both sides; None for references.
     """
 
     in_distribution: float | None
+    regularisation: float | None = None
+    gap_ci95: Interval | None = None
 
 
 class FoldHashes(Strict):
-    """Content hash of a fold's predictions, and SHA-256 of its readout, which a submission does not have."""
+    """Content hash of a fold's predictions, SHA-256 of its readout, and content hash of its refits.
+
+    A submission has neither readout nor refits.
+    """
 
     predictions: str
     readout: str | None
+    refits: str | None
 
 
 class FoldRecord(Strict):
@@ -71,5 +98,24 @@ class FoldRecord(Strict):
 MetricScores = Mapping[str, FoldScore]
 TaskScores = Mapping[str, Mapping[str, MetricScores]]
 
-#: Bootstrap draws ``[R]`` of one task by (protocol, held-out value, metric).
-Replicates = Mapping[tuple[str, str, str], FloatArray]
+
+@dataclass(frozen=True)
+class Draws:
+    """What the uncertainty of one score is read off.
+
+    Attributes:
+        bootstrap: scores ``[R]`` of resampled scenes, NaN where a resample does not define the score.
+        units: how many scenes, or sessions drawn whole, the resamples are drawn from; of enrolling tasks, how many
+            sessions each turn queries.
+        jackknife: scores ``[g]`` of readouts refit without one of g groups of fit scenes; None where none were refit.
+        enrolment: scores ``[S]`` by enrolling session, whose mean is the score; None where the task does not enrol.
+    """
+
+    bootstrap: FloatArray
+    units: int
+    jackknife: FloatArray | None = None
+    enrolment: FloatArray | None = None
+
+
+#: Draws of one task by (protocol, held-out value, metric).
+Replicates = Mapping[tuple[str, str, str], Draws]

@@ -1,37 +1,65 @@
-"""From predictions to fold scores: score, interval over scenes, and the bootstrap replicates behind it."""
+"""From predictions to fold scores: score, interval over scenes, fits and enrolments, and the draws behind it."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from common.errors import InputError
-from emma.data.protocols import InDistribution, primary_protocol
+from emma.data.folds import row_keys
+from emma.data.protocols import base_name, primary_protocol, reference_name
 from emma.data.release import BootstrapSpec, DataReleaseManifest
-from emma.data.tables import lists_to_matrix, matrix_to_lists, metadata_of, read_table, rows_of, write_table
-from emma.evaluation.fitting import PredictedFold
-from emma.evaluation.records import FloatArray, FoldRecord, FoldScore, Replicates, Score, TaskScores
+from emma.data.tables import lists_to_matrix, metadata_of, read_table, rows_of, write_table
+from emma.evaluation.fitting import PREDICTION_SCHEMA, PredictedFold
+from emma.evaluation.records import Draws, FloatArray, FoldRecord, FoldScore, Interval, Replicates, Score, TaskScores
+from emma.evaluation.refits import FIFTHS, REFIT_TURNS
 from emma.evaluation.statistics import bootstrap_weights, percentile_interval
 from emma.evaluation.task_metrics import metric_of
+from emma.evaluation.uncertainty import less, parts_of, t_interval
 from emma.metrics import Metric, UndefinedMetricError
 from emma.tasks import TaskID, TaskSpec, target_of
 from emma.version import HARNESS_VERSION
 
-#: Predictions and the reason a fold is undefined, by protocol and held-out value.
-Folds = Mapping[str, Mapping[str, tuple[pa.Table, str | None]]]
+
+class Predicted(NamedTuple):
+    """What is scored of a fold.
+
+    Attributes:
+        predictions: a table of PREDICTION_SCHEMA.
+        undefined_reason: why the fold cannot be scored, if it cannot.
+        refits: a table of REFIT_SCHEMA; None where nothing was refit, as for a submission.
+        regularisation: the value that the readout chose; None where none was fit here.
+    """
+
+    predictions: pa.Table
+    undefined_reason: str | None
+    refits: pa.Table | None = None
+    regularisation: float | None = None
 
 
-#: Bootstrap replicates of one model and task, one row per fold and metric.
+#: The order of rows of predictions.
+_ROW_ORDER = [("scene_id", "ascending"), ("turn", "ascending")]
+
+#: What is scored, by protocol and held-out value.
+Folds = Mapping[str, Mapping[str, Predicted]]
+
+#: Draws of one model and task, one row per fold, metric and kind: ``bootstrap`` (resamples over ``units``),
+#: ``jackknife`` (refits) and ``enrolment`` (turns), whose units are their number.
 REPLICATE_SCHEMA = pa.schema(
     [
         pa.field("protocol", pa.string(), nullable=False),
         pa.field("held_out_value", pa.string(), nullable=False),
         pa.field("metric", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("units", pa.int32(), nullable=False),
         pa.field("replicates", pa.list_(pa.float64()), nullable=False),
     ]
 )
@@ -39,23 +67,19 @@ REPLICATE_SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class ReplicateSource:
-    """What drew replicates, as their schema metadata says; a board takes those of one release, seed and split alone.
-
-    ``enrolment_seed``: what drew the galleries of the folds, where the task enrols; None elsewhere.
-    """
+    """What drew replicates, as their schema metadata says; a board takes those of one release, seed and split alone."""
 
     model: str
     task: str
     data_release_hash: str
     seed: int
     eval_split: str
-    enrolment_seed: int | None
     harness_version: str = HARNESS_VERSION
 
     @property
     def metadata(self) -> dict[str, str]:
-        """The record as schema metadata, without what is None."""
-        return {key: str(fact) for key, fact in asdict(self).items() if fact is not None}
+        """The record as schema metadata."""
+        return {key: str(fact) for key, fact in asdict(self).items()}
 
 
 def metric_inputs(spec: TaskSpec, metric: Metric, predictions: pa.Table) -> tuple[Any, Any, int]:
@@ -65,6 +89,14 @@ def metric_inputs(spec: TaskSpec, metric: Metric, predictions: pa.Table) -> tupl
     return target.metric_inputs(metric, scores, np.asarray(predictions["target"]))
 
 
+def turns_of(predictions: pa.Table) -> list[NDArray[np.int64]]:
+    """Rows of each turn of enrolment, in their order; all rows at once where the task does not enrol."""
+    if not predictions.num_rows or predictions["turn"].null_count:
+        return [np.arange(predictions.num_rows)]
+    turns = np.asarray(predictions["turn"])
+    return [np.flatnonzero(turns == turn) for turn in np.unique(turns)]
+
+
 def score_predictions(
     spec: TaskSpec,
     metric_name: str,
@@ -72,11 +104,13 @@ def score_predictions(
     undefined_reason: str | None,
     bootstrap: BootstrapSpec,
     seed: tuple[int | str, ...],
-) -> tuple[Score, FloatArray | None]:
+    refits: pa.Table | None = None,
+) -> tuple[Score, Draws | None]:
     """Score one fold under one metric, whose value is compared with that of the kernel that resamples it.
 
     Scenes are resampled, or whole sessions where captures of one session are alike. The resamples depend on the seed
-    and the scenes, never on the model, so that two models are compared on identical resamples.
+    and the scenes, never on the model, so that two models are compared on identical resamples. Where units are enrolled
+    in turn, the score is the mean over turns.
 
     Args:
         spec: the task.
@@ -85,77 +119,195 @@ def score_predictions(
         undefined_reason: why the fold cannot be scored, if it cannot.
         bootstrap: resamples, and level of the interval.
         seed: of the resamples.
+        refits: a table of REFIT_SCHEMA of the same scenes; without it, or its rows, the interval lacks the fit.
 
     Returns:
-        the score, and the replicates ``[R]`` behind its interval; no replicates where it is undefined.
+        the score, and the draws behind its interval; no draws where it is undefined.
+
+    Raises:
+        InputError: a broken prediction, or refits that are not of the same scenes.
     """
-    n = predictions.num_rows
+    n = len(pc.unique(predictions["scene_id"]))
     if undefined_reason is not None:
         return Score(score=None, n=n, ci95=None, undefined_reason=undefined_reason), None
-    metric = metric_of(spec, metric_name)
-    preds, target, entries = metric_inputs(spec, metric, predictions)
+    metric, turns = metric_of(spec, metric_name), turns_of(predictions)
+    inputs = [metric_inputs(spec, metric, predictions.take(pa.array(rows))) for rows in turns]
     try:
-        score = metric.checked(preds, target)
+        by_turn = np.array([metric.checked(preds, target) for preds, target, _ in inputs])
     except UndefinedMetricError as error:
         return Score(score=None, n=n, ci95=None, undefined_reason=str(error)), None
     except ValueError as error:
         raise InputError(f"predictions: {metric_name}: {error}") from None
     sessions = predictions["session"].to_pylist()
     groups = None if None in sessions else sessions
-    weights = bootstrap_weights(n, n_resamples=bootstrap.resamples, seed=seed, groups=groups)
-    replicates = metric.resampled(preds, target, np.repeat(weights, entries, axis=1))
-    interval = percentile_interval(replicates, bootstrap.level)
-    return Score(score=score, n=n, ci95=interval, undefined_reason=None), replicates
+    # A metric of all pairs, turn by turn, takes minutes per model; its deviation alone needs no more than this.
+    fewer = metric_name != spec.metric and len(turns) > 1
+    resamples = -(-bootstrap.resamples // 5) if fewer else bootstrap.resamples
+    drawn = slice(REFIT_TURNS) if fewer else slice(None)
+    weights = bootstrap_weights(predictions.num_rows, n_resamples=resamples, seed=seed, groups=groups)
+    resampled = [
+        metric.resampled(preds, target, np.repeat(weights[:, rows], entries, axis=1))
+        for rows, (preds, target, entries) in zip(turns[drawn], inputs[drawn], strict=True)
+    ]
+    draws = Draws(
+        np.mean(resampled, axis=0),
+        n if groups is None else min(len({groups[row] for row in rows}) for rows in turns),
+        jackknife_scores(spec, metric_name, predictions, refits) if refits is not None and refits.num_rows else None,
+        by_turn if len(turns) > 1 else None,
+    )
+    score, parts = float(by_turn.mean()), parts_of(draws)
+    if parts.total is not None:
+        interval: Interval | None = t_interval(score, parts.total, bootstrap.level, metric.bounds)
+    else:
+        # Some resamples are infinite: nothing to take a deviation of. One unit alone has no spread at all.
+        interval = percentile_interval(draws.bootstrap, bootstrap.level) if draws.units > 1 else None
+    errors = parts.standard_errors
+    return Score(score=score, n=n, ci95=interval, standard_errors=errors, undefined_reason=None), draws
+
+
+def jackknife_scores(spec: TaskSpec, metric_name: str, predictions: pa.Table, refits: pa.Table) -> FloatArray:
+    """Scores ``[5]`` of a fold's readout refit without each fifth of its fit scenes, on the fold's own eval scenes.
+
+    Args:
+        spec: the task.
+        metric_name: one of its metrics.
+        predictions: a table of PREDICTION_SCHEMA, which says what is scored.
+        refits: a table of REFIT_SCHEMA.
+
+    Returns:
+        one score per fifth, the mean over the turns of refits where units are enrolled; NaN where a refit has no rows.
+
+    Raises:
+        InputError: a refit that lacks a scene.
+    """
+    metric, scores = metric_of(spec, metric_name), np.full(FIFTHS, np.nan)
+    if len(turns_of(predictions)) > 1:
+        predictions = predictions.filter(pc.less(predictions["turn"], REFIT_TURNS))
+    for fifth in range(FIFTHS):
+        own = refits.filter(pc.equal(refits["without"], fifth))
+        if not own.num_rows:
+            continue
+        column = predictions.column_names.index("scores")
+        refit = aligned(own, predictions, f"refits without fifth {fifth}")["scores"]
+        table = predictions.set_column(column, PREDICTION_SCHEMA.field("scores"), refit)
+        by_turn = [
+            metric.kernel(*metric_inputs(spec, metric, table.take(pa.array(rows)))[:2]) for rows in turns_of(table)
+        ]
+        scores[fifth] = np.mean(by_turn)
+    return scores
+
+
+def aligned(table: pa.Table, predictions: pa.Table, what: str) -> pa.Table:
+    """Rows of ``table`` in the order of the scenes and turns of ``predictions``; InputError where one is missing."""
+    return table.take(pa.array(rows_of(row_keys(table), row_keys(predictions), what)))
+
+
+def gap_interval(
+    own: tuple[Score, Draws | None], reference: tuple[Score, Draws | None], level: float
+) -> Interval | None:
+    """The interval of a fold's score less that of its reference on the same scenes.
+
+    Both are paired: the same resamples, the same fifths left out of both fits, the same turns.
+
+    Args:
+        own: what ``score_predictions`` gives of the fold.
+        reference: what it gives of the reference with the same seed.
+        level: coverage, in (0, 1).
+
+    Returns:
+        None where one of the two has no score, or nothing says how they vary.
+
+    Raises:
+        ValueError: the two were drawn on other scenes.
+    """
+    (score, draws), (within, reference_draws) = own, reference
+    if score.score is None or within.score is None or draws is None or reference_draws is None:
+        return None
+    difference = less(draws, reference_draws)
+    part = parts_of(difference).total
+    if part is None:
+        return percentile_interval(difference.bootstrap, level) if difference.units > 1 else None
+    return t_interval(score.score - within.score, part, level)
 
 
 def score_task(
-    spec: TaskSpec, task: str, folds: Folds, bootstrap: BootstrapSpec, seed: int, only: Collection[str] | None = None
-) -> tuple[dict[str, dict[str, dict[str, FoldScore]]], dict[tuple[str, str, str], FloatArray]]:
+    spec: TaskSpec,
+    task: str,
+    folds: Folds,
+    bootstrap: BootstrapSpec,
+    seed: int,
+    only: Collection[str] | None = None,
+) -> tuple[dict[str, dict[str, dict[str, FoldScore]]], dict[tuple[str, str, str], Draws]]:
     """Score every fold of one task.
 
     Args:
         spec: the task.
         task: its name, which seeds the resamples.
-        folds: predictions and the reason a fold is undefined, by protocol and held-out value; with the
-            in-distribution fold.
+        folds: what was predicted, by protocol and held-out value; with the references of every protocol that is
+            scored.
         bootstrap: resamples and level.
         seed: the run's seed.
         only: protocols to score; the others serve as reference alone. All of them by default.
 
     Returns:
-        scores by protocol, held-out value and metric; and the replicates by (protocol, held-out value, metric).
+        scores by protocol, held-out value and metric; and the draws by (protocol, held-out value, metric).
     """
-    reference, reference_undefined = folds[InDistribution.name]["all"]
+    # Resamples are drawn by row, so that the rows stand in one order for every model.
+    tables = {
+        (protocol, value): Predicted(*fold)._replace(predictions=fold[0].sort_by(_ROW_ORDER))
+        for protocol, by_value in folds.items()
+        for value, fold in by_value.items()
+    }
+
+    @cache
+    def scored(protocol: str, value: str, metric: str) -> tuple[Score, Draws | None]:
+        # A reference is resampled as its fold is, so that the two are compared pair by pair.
+        own, resamples = tables[protocol, value], (bootstrap, (seed, task, base_name(spec, protocol), value))
+        if protocol == reference_name(spec, protocol) and metric != spec.metric and own.undefined_reason is None:
+            # Only the primary metric's gap has an interval: draws of a secondary one would cost more than they tell.
+            score, n = point_score(spec, metric, own.predictions), len(pc.unique(own.predictions["scene_id"]))
+            reason = None if score is not None else f"{metric} is undefined"
+            return Score(score=score, n=n, ci95=None, undefined_reason=reason), None
+        return score_predictions(spec, metric, own.predictions, own.undefined_reason, *resamples, own.refits)
+
     scores: dict[str, dict[str, dict[str, FoldScore]]] = {}
-    replicates: dict[tuple[str, str, str], FloatArray] = {}
-    for protocol, by_value in folds.items():
+    replicates: dict[tuple[str, str, str], Draws] = {}
+    for (protocol, value), fold in tables.items():
         if only is not None and protocol not in only:
             continue
-        scores[protocol] = {}
-        for held_out_value, (unsorted, undefined_reason) in by_value.items():
-            # Resamples are drawn by row, so that the rows stand in one order for every model.
-            predictions = unsorted.sort_by("scene_id")
-            within = None
-            if undefined_reason is None and reference_undefined is None:
-                rows = rows_of(reference["scene_id"], predictions["scene_id"], f"{task} {InDistribution.name}")
-                within = reference.take(pa.array(rows))
-            by_metric = scores[protocol][held_out_value] = {}
-            for metric in (spec.metric, *spec.secondary_metrics):
-                resamples = (bootstrap, (seed, task, protocol, held_out_value))
-                score, draws = score_predictions(spec, metric, predictions, undefined_reason, *resamples)
-                in_distribution = None if within is None else point_score(spec, metric, within)
-                by_metric[metric] = FoldScore(**dict(score), in_distribution=in_distribution)
-                if draws is not None:
-                    replicates[protocol, held_out_value, metric] = draws
+        reference = reference_name(spec, protocol)
+        met_fold = tables[reference, value]
+        undefined = fold.undefined_reason or met_fold.undefined_reason
+        if not undefined:
+            _same_scenes(fold.predictions, met_fold.predictions, f"{task} {reference} {value}")
+        by_metric = scores.setdefault(protocol, {})[value] = {}
+        for metric in (spec.metric, *spec.secondary_metrics):
+            own = scored(protocol, value, metric)
+            within = gap = None
+            if not undefined:
+                met = scored(reference, value, metric)
+                within = met[0].score
+                gap = None if protocol == reference else gap_interval(own, met, bootstrap.level)
+            chosen = fold.regularisation
+            by_metric[metric] = FoldScore(**dict(own[0]), in_distribution=within, gap_ci95=gap, regularisation=chosen)
+            if own[1] is not None:
+                replicates[protocol, value, metric] = own[1]
     return scores, replicates
 
 
+def _same_scenes(predictions: pa.Table, reference: pa.Table, what: str) -> None:
+    """InputError for a reference that is not of the same scenes and turns."""
+    rows_of(row_keys(reference), row_keys(predictions), what)
+    if reference.num_rows != predictions.num_rows:
+        raise InputError(f"{what}: {reference.num_rows} predictions, expected the {predictions.num_rows} of its fold")
+
+
 def point_score(spec: TaskSpec, metric_name: str, predictions: pa.Table) -> float | None:
-    """The metric alone, checked against its kernel, without an interval; None where it is undefined."""
+    """The metric alone, the mean over turns where units are enrolled, checked against its kernel; None if undefined."""
     metric = metric_of(spec, metric_name)
-    preds, target, _ = metric_inputs(spec, metric, predictions)
+    inputs = [metric_inputs(spec, metric, predictions.take(pa.array(rows)))[:2] for rows in turns_of(predictions)]
     try:
-        return metric.checked(preds, target)
+        return float(np.mean([metric.checked(*given) for given in inputs]))
     except UndefinedMetricError:
         return None
 
@@ -197,21 +349,26 @@ def fold_record(
 
 
 def write_replicates(path: str | Path, replicates: Replicates, source: ReplicateSource) -> None:
-    """Write the replicates of one model and task, in the order of protocol, held-out value and metric.
+    """Write the draws of one model and task, in the order of protocol, held-out value, metric and kind.
 
     Args:
         path: the file.
-        replicates: draws ``[R]``.
+        replicates: draws of each fold and metric.
         source: what drew them, for the schema metadata.
     """
-    keys = sorted(replicates)
-    naming = [pa.array([key[column] for key in keys], pa.string()) for column in range(3)]
-    width = len(replicates[keys[0]]) if keys else 0
-    lists = matrix_to_lists(np.array([replicates[key] for key in keys], np.float64).reshape(len(keys), width))
-    write_table(path, pa.table([*naming, lists], schema=REPLICATE_SCHEMA), source.metadata)
+    rows: list[tuple[str, str, str, str, int, FloatArray]] = []
+    for key in sorted(replicates):
+        draws = replicates[key]
+        kinds = {"bootstrap": draws.bootstrap, "enrolment": draws.enrolment, "jackknife": draws.jackknife}
+        for kind, values in kinds.items():
+            if values is not None:
+                units = draws.units if kind == "bootstrap" else values.size
+                rows.append((*key, kind, units, values.astype(np.float64)))
+    columns = [pa.array([row[number] for row in rows], field.type) for number, field in enumerate(REPLICATE_SCHEMA)]
+    write_table(path, pa.table(columns, schema=REPLICATE_SCHEMA), source.metadata)
 
 
-def read_replicates(path: Path, source: ReplicateSource) -> dict[tuple[str, str, str], FloatArray]:
+def read_replicates(path: Path, source: ReplicateSource) -> dict[tuple[str, str, str], Draws]:
     """Read one file of replicates.
 
     Args:
@@ -219,29 +376,43 @@ def read_replicates(path: Path, source: ReplicateSource) -> dict[tuple[str, str,
         source: what must have drawn them.
 
     Returns:
-        draws ``[R]`` by (protocol, held-out value, metric).
+        draws by (protocol, held-out value, metric).
 
     Raises:
-        InputError: a broken file, other schema metadata, a row that occurs twice, or rows of different lengths.
+        InputError: a broken file, other schema metadata, another kind, a row that occurs twice, or a fold without a
+            bootstrap.
     """
     table = read_table(path, REPLICATE_SCHEMA)
     actual, expected = metadata_of(table), source.metadata
-    for key in dict.fromkeys([*expected, "enrolment_seed"]):
+    for key in expected:
         if actual.get(key) != expected.get(key):
             raise InputError(f"{path}: {key}: {actual.get(key)}, expected {expected.get(key)}")
-    columns = (table[name].to_pylist() for name in ("protocol", "held_out_value", "metric"))
-    keys = list(zip(*columns, strict=True))
-    if len(set(keys)) != len(keys):
-        raise InputError(f"{path}: a fold and metric occur twice, expected one row for each")
-    width = len(table["replicates"][0]) if keys else 0
-    draws = lists_to_matrix(table["replicates"], width, f"{path}: replicates")
-    return dict(zip(keys, draws, strict=True))
+    rows: dict[tuple[str, str, str], dict[str, tuple[int, FloatArray]]] = {}
+    columns = (table[name].to_pylist() for name in ("protocol", "held_out_value", "metric", "kind", "units"))
+    for (*place, kind, units), values in zip(zip(*columns, strict=True), table["replicates"], strict=True):
+        protocol, held_out_value, metric = place
+        own = rows.setdefault((protocol, held_out_value, metric), {})
+        if kind in own:
+            raise InputError(f"{path}: a fold, metric and kind occur twice, expected one row for each")
+        if kind not in ("bootstrap", "enrolment", "jackknife"):
+            raise InputError(f"{path}: kind: {kind}, expected bootstrap, enrolment or jackknife")
+        own[kind] = (units, np.array(values.values, np.float64))
+    lost = next((key for key, own in rows.items() if "bootstrap" not in own), None)
+    if lost is not None:
+        raise InputError(f"{path}: {' '.join(lost)}: no bootstrap, expected one for every fold and metric")
+    return {key: _draws(own) for key, own in rows.items()}
+
+
+def _draws(own: Mapping[str, tuple[int, FloatArray]]) -> Draws:
+    units, bootstrap = own["bootstrap"]
+    jackknife, enrolment = (own[kind][1] if kind in own else None for kind in ("jackknife", "enrolment"))
+    return Draws(bootstrap, units, jackknife, enrolment)
 
 
 def primary_replicates(
     manifest: DataReleaseManifest, files: Iterable[tuple[str, str, Path]], seed: int, eval_split: str
-) -> dict[str, dict[TaskID, dict[str, FloatArray]]]:
-    """Replicates ``[R]`` of the primary metric under the primary protocol, by model, task and held-out value.
+) -> dict[str, dict[TaskID, dict[str, Draws]]]:
+    """Draws of the primary metric under the primary protocol, by model, task and held-out value.
 
     Args:
         manifest: the data release.
@@ -252,13 +423,12 @@ def primary_replicates(
     Raises:
         InputError: broken file, replicates of another model, task, release, seed or split, or a file given twice.
     """
-    primary: dict[str, dict[TaskID, dict[str, FloatArray]]] = {}
+    primary: dict[str, dict[TaskID, dict[str, Draws]]] = {}
     for model, name, path in files:
         spec, task = manifest.spec(name), TaskID(name)
         if task in primary.get(model, {}):
             raise InputError(f"{path}: replicates of {model} {task} given twice")
-        enrolment_seed = seed if target_of(spec).enrols else None
-        source = ReplicateSource(model, task.value, manifest.data_release_hash, seed, eval_split, enrolment_seed)
+        source = ReplicateSource(model, task.value, manifest.data_release_hash, seed, eval_split)
         place = (primary_protocol(spec).name, spec.metric)
         primary.setdefault(model, {})[task] = {
             held_out_value: draws

@@ -83,6 +83,7 @@ class Metric(ABC):
         direction: ``"higher"`` where higher is better, ``"lower"`` where lower is.
         takes: the forms of input that the metric can measure.
         unit: ``"1"`` for a dimensionless value, else the unit's name.
+        bounds: least and greatest value that the metric can take.
         release_keys: parameters of the metric that a release pins, see ``emma.metrics.make_metric``.
     """
 
@@ -90,6 +91,7 @@ class Metric(ABC):
     direction: ClassVar[Literal["higher", "lower"]]
     takes: ClassVar[frozenset[Takes]]
     unit: ClassVar[str] = "1"
+    bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     release_keys: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

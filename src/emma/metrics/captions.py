@@ -48,6 +48,7 @@ class Bleu(Metric):
 
     name = "Bleu"
     direction = "higher"
+    bounds = (0.0, 1.0)
     takes = frozenset({Takes.CAPTION})
     release_keys = ("tokenizer",)
 
@@ -124,6 +125,7 @@ class CIDER(Metric):
 
     name = "CIDER"
     direction = "higher"
+    bounds = (0.0, 10.0)
     takes = frozenset({Takes.CAPTION})
     release_keys = ("tokenizer",)
 

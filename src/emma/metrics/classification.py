@@ -102,6 +102,7 @@ class PlainAccuracy(SampleMean):
     # torchmetrics' MulticlassAccuracy itself divides in float32: 1/3 is off by 1e-8.
     name = "PlainAccuracy"
     direction = "higher"
+    bounds = (0.0, 1.0)
     takes = frozenset({Takes.DECISIONS})
 
     def decisions(self, preds: Any, target: Any) -> tuple[Decisions, int]:
@@ -201,6 +202,7 @@ class BalancedAccuracy(Metric):
 
     name = "BalancedAccuracy"
     direction = "higher"
+    bounds = (0.0, 1.0)
     takes = frozenset({Takes.DECISIONS})
 
     def __call__(self, preds: Any, target: Any) -> float:

@@ -140,6 +140,7 @@ class AUROC(Metric):
 
     name = "AUROC"
     direction = "higher"
+    bounds = (0.0, 1.0)
     takes = frozenset({Takes.POSITIVE_SCORE, Takes.DECISIONS})
 
     def __call__(self, preds: Any, target: Any) -> float:
@@ -239,6 +240,7 @@ class EER(Metric):
 
     name = "EER"
     direction = "lower"
+    bounds = (0.0, 1.0)
     takes = frozenset({Takes.VERIFICATION})
 
     def __call__(self, preds: Any, target: Any) -> float:

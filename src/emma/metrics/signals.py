@@ -43,6 +43,7 @@ class MeanAngularError(SampleMean):
 
     name = "MeanAngularError"
     direction = "lower"
+    bounds = (0.0, 180.0)
     unit = "degrees"
     takes = frozenset({Takes.ANGLES})
 

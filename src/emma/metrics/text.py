@@ -81,6 +81,7 @@ class ExactMatch(SampleMean):
 
     name = "ExactMatch"
     direction = "higher"
+    bounds = (0.0, 1.0)
     takes = frozenset({Takes.ANSWER})
 
     def sample_scores(self, preds: Any, target: Any) -> tuple[Floats, Mask]:
@@ -152,6 +153,7 @@ class Meteor(SampleMean):
 
     name = "Meteor"
     direction = "higher"
+    bounds = (0.0, 1.0)
     takes = frozenset({Takes.CAPTION})
     release_keys = ("tokenizer",)
 

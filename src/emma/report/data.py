@@ -7,12 +7,23 @@ from typing import Literal, TypedDict
 
 from common.errors import InputError
 from emma.data.release import DataReleaseManifest
+from emma.evaluation.records import Interval, StandardErrors
+from emma.results.components import components_text, headroom
 from emma.results.normalisation import normalise_clipped
-from emma.results.records import Board, Row, ScoreRecord, TaskRecord
+from emma.results.records import Board, RankRange, RankRanges, Row, ScoreRecord, TaskRecord
 from emma.tasks import Anchors, TaskID
 
 #: Arrows of the field: which way is better.
 ARROW = {"higher": "↑", "lower": "↓"}
+
+#: What a row outside the ranking, or of somebody else, is called beside its name.
+KINDS = {"submitted": "submitted", "reference": "textbook", "chance": "floor", "oracle": "oracle", "control": "control"}
+
+#: What every table says of rows that set the scale.
+SCALE_NOTE = (
+    "The floor knows nothing of a scene; an oracle knows its true parameters. Percentages say how far a score has come "
+    "from the one to the other."
+)
 
 #: What the page says of the textbook rows that ship, where the split that chose their settings is scored.
 REFERENCE_NOTE = (
@@ -41,6 +52,7 @@ class ValueRow(TypedDict):
     n: int
     in_distribution: float | None
     in_distribution_text: str
+    gap_interval: str
     skill: float | None
     skill_in_distribution: float | None
     undefined: str | None
@@ -87,7 +99,6 @@ def values(board: Board, manifest: DataReleaseManifest) -> list[ValueRow]:
             scale = (manifest.spec(task).anchors, block.direction)
             for name, record in block.values.items():
                 digits = digits_of(block.unit)
-                low, high = record.ci95 or (None, None)
                 rows.append(
                     {
                         "model": row.model,
@@ -96,10 +107,11 @@ def values(board: Board, manifest: DataReleaseManifest) -> list[ValueRow]:
                         "metric": block.metric,
                         "score": record.score,
                         "text": number(record.score, digits),
-                        "interval": "none" if low is None else f"{number(low, digits)} to {number(high, digits)}",
+                        "interval": span(record.ci95, digits),
                         "n": record.n,
                         "in_distribution": record.in_distribution,
                         "in_distribution_text": number(record.in_distribution, digits),
+                        "gap_interval": span(record.gap_ci95, digits),
                         "skill": _skill(record.score, *scale),
                         "skill_in_distribution": _skill(record.in_distribution, *scale),
                         "undefined": record.undefined_reason,
@@ -108,6 +120,11 @@ def values(board: Board, manifest: DataReleaseManifest) -> list[ValueRow]:
                     }
                 )
     return rows
+
+
+def span(interval: Interval | None, digits: int = 3) -> str:
+    """An interval in words."""
+    return "none" if interval is None else f"{number(interval[0], digits)} to {number(interval[1], digits)}"
 
 
 def _skill(score: float | None, anchors: Anchors, direction: Literal["higher", "lower"]) -> float | None:
@@ -139,6 +156,38 @@ def jackknives(board: Board) -> list[JackknifeRow]:
     return rows
 
 
+_NO_RANKS = RankRanges(leave_one_task_out=None, leave_one_value_out=None, leave_one_fifth_out=None)
+
+
+def rank_rows(board: Board) -> list[Cells]:
+    """One row per ranked model: its rank under each kind of drop, and the standard errors of its average by cause."""
+    rows: list[Cells] = []
+    for row in board.models:
+        if row.rank is None:
+            continue
+        ranks = row.sensitivity.ranks if row.sensitivity and row.sensitivity.ranks else _NO_RANKS
+        errors = row.ood_avg_standard_errors or StandardErrors()
+        rows.append(
+            {
+                "model": row.model,
+                "rank": str(row.rank),
+                "over_tasks": _ranks(ranks.leave_one_task_out),
+                "over_held-out_values": _ranks(ranks.leave_one_value_out),
+                "over_fifths_of_the_fit": _ranks(ranks.leave_one_fifth_out),
+                "error_by_scenes": number(errors.scenes),
+                "by_fits": number(errors.fit),
+                "by_enrolment": number(errors.enrolment),
+            }
+        )
+    return rows
+
+
+def _ranks(ranks: RankRange | None) -> str:
+    if ranks is None:
+        return "–"
+    return str(ranks[0]) if ranks[0] == ranks[1] else f"{ranks[0]} to {ranks[1]}"
+
+
 def details(board: Board, task: TaskID) -> list[dict[str, str | None]]:
     """One row per model that ran the task: each of its scores, with the standard error over held-out values."""
     rows = []
@@ -155,9 +204,29 @@ def details(board: Board, task: TaskID) -> list[dict[str, str | None]]:
             cells[title] = number(record.score, digits) + (f" ± {number(error, digits)}" if error is not None else "")
         level = number(block.normalized) + (" (clipped)" if block.clipped else "")
         cells |= {"on the anchors' scale": level}
+        cells |= {"p against the floor": None if block.beats_floor is None else p_text(block.beats_floor.p)}
+        cells |= {"of the headroom": share_text(headroom(board, row, task))}
         cells |= {"undefined": "; ".join(dict.fromkeys(r.undefined for r in scores.values() if r.undefined)) or None}
         rows.append(cells)
     return rows
+
+
+def p_text(p: float) -> str:
+    """A p-value to three digits, never as zero."""
+    return "< 0.001" if p < 0.001 else number(p)
+
+
+def share_text(share: float | None) -> str | None:
+    """A share in per cent."""
+    return None if share is None else f"{number(100 * share, 0)} %"
+
+
+def components(board: Board, row: Row, task: TaskID) -> str:
+    """The held-out values behind a task's score, and where a floor and an oracle are, how far it has come."""
+    block = row.tasks[task]
+    shown = components_text(block.values.values(), lambda score: number(score, digits_of(block.unit)))
+    share = share_text(headroom(board, row, task))
+    return shown if share is None else f"{shown}; {share}"
 
 
 def brackets(board: Board) -> dict[str, str]:

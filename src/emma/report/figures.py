@@ -32,7 +32,7 @@ def heat_map(rows: Rows, task: str) -> alt.Chart:
             for field, title in (
                 ("model", "model"), ("held_out", "held out"), ("metric", "metric"), ("text", "score"),
                 ("interval", "95 % interval"), ("n", "n"), ("in_distribution_text", "in-distribution"),
-                ("undefined", "undefined"), ("met", "met in pretraining"),
+                ("gap_interval", "interval of the gap"), ("undefined", "undefined"), ("met", "met in pretraining"),
             )
         ],
     )  # fmt: skip

@@ -20,20 +20,26 @@ from emma.report import figures
 from emma.report.captures import caveats, gap_rows, mean_gaps, set_rows, without_gap
 from emma.report.data import (
     ARROW,
+    KINDS,
     REFERENCE_NOTE,
+    SCALE_NOTE,
     Cells,
     ValueRow,
     brackets,
     check_release,
+    components,
     details,
     digits_of,
     jackknives,
     number,
+    p_text,
+    rank_rows,
     ranked,
     tasks_of,
     values,
 )
 from emma.report.figures import Rows
+from emma.results.components import above_floor, components_head
 from emma.results.records import Board
 
 #: Pixels a unit of the PNG files, for print.
@@ -82,7 +88,7 @@ def build_figures(
             f"Heat map of {task.value}: one row per model, one column per held-out value, {_span(rows)}",
             f"{rows[0]['metric']} by model and held-out value.",
             rows,
-            ("model", "held_out", "text", "interval", "n", "in_distribution_text", "met", "undefined"),
+            ("model", "held_out", "text", "interval", "n", "in_distribution_text", "gap_interval", "met", "undefined"),
         )
         pairs = [(row["skill"], row["skill_in_distribution"]) for row in rows]
         both = [(skill, within) for skill, within in pairs if skill is not None and within is not None]
@@ -217,6 +223,14 @@ def build_page(board: Board, drawn: Mapping[str, Figure], report: SimToRealRepor
             ranked=first,
             apart=apart,
             textbook=any(row.kind == "reference" for row in apart),
+            oracle=any(row.kind == "oracle" for row in apart),
+            kinds=KINDS,
+            scale_note=SCALE_NOTE,
+            rank_rows=rank_rows(board),
+            components=lambda row, task: components(board, row, task),
+            components_head=components_head,
+            above_floor=above_floor,
+            p_text=p_text,
             tasks=tasks_of(board),
             brackets=brackets(board),
             figures=drawn,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from emma.report.data import ARROW, REFERENCE_NOTE, digits_of, number, tasks_of
+from emma.report.data import ARROW, KINDS, REFERENCE_NOTE, SCALE_NOTE, components, digits_of, number, tasks_of
+from emma.results.components import LEVEL, above_floor, components_head
 from emma.results.frames import board_frames
 from emma.results.records import Board, Row
+from emma.tasks import TaskID
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +21,7 @@ _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "–": "--",
     "↑": "$\\uparrow$",
     "↓": "$\\downarrow$",
+    "†": "\\dag{}",
 }
 
 
@@ -33,14 +36,17 @@ def markdown_text(text: str) -> str:
 
 
 def _ranking(board: Board) -> pd.DataFrame:
-    """The ranking as text: one row per model, one column per task that any model ran."""
+    """The ranking as text: one row per model, one column per task that any model ran, with its held-out values."""
     import pandas as pd
 
     frames = board_frames(board)
     models = frames.models.set_index("model")
-    own = frames.scores[frames.scores["primary"]].set_index(["model", "task"])["score"]
     columns = {
         "Rank": ["–" if pd.isna(rank) else str(rank) for rank in models["rank"]],
+        "Range": [
+            "–" if pd.isna(best) else f"{best} to {worst}"
+            for best, worst in zip(models["rank_best"], models["rank_worst"], strict=True)
+        ],
         "Model": list(models.index),
         "OOD-avg ↑": [number(_defined(average)) for average in models["ood_avg"]],
         "95 % interval": [
@@ -49,10 +55,17 @@ def _ranking(board: Board) -> pd.DataFrame:
         ],
     }
     for task, block in tasks_of(board).items():
-        scores = [_defined(own.get((model, task.value))) for model in models.index]
-        title = f"{task.value} {block.metric} {ARROW[block.direction]}"
-        columns[title] = [number(score, digits_of(block.unit)) for score in scores]
+        title = f"{task.value} {block.metric} {ARROW[block.direction]} ({components_head(list(block.values))})"
+        columns[title] = [_score(board, row, task) for row in board.models]
     return pd.DataFrame(columns)
+
+
+def _score(board: Board, row: Row, task: TaskID) -> str:
+    """A task's score, a mark where it does not beat the floor, and what it is the mean of."""
+    if (block := row.tasks.get(task)) is None:
+        return "–"
+    mark = "†" if above_floor(row, task) is False else ""
+    return f"{number(block.score, digits_of(block.unit))}{mark} ({components(board, row, task)})"
 
 
 def _defined(value: float | None) -> float | None:
@@ -60,13 +73,21 @@ def _defined(value: float | None) -> float | None:
 
 
 def _marked(row: Row) -> str:
-    return {"submitted": " (submitted)", "reference": " (textbook)"}.get(row.kind, "")
+    return f" ({KINDS[row.kind]})" if row.kind in KINDS else ""
 
 
 def _notes(board: Board) -> list[str]:
     split = board.eval_split.upper()
     notes = [f"Release {board.release}, {split} scenes, seed {board.seed}.", *board.caveats]
     notes += ["The best OOD-avg is bold only where it can be told apart from the next one."]
+    notes += [
+        "Range: the ranks that a model takes when one task, held-out value or fifth of the fits is dropped for all."
+    ]
+    notes += ["In brackets the scores of the held-out values, whose mean stands before them."]
+    if any(above_floor(row, task) is False for row in board.models for task in row.tasks):
+        notes.append(f"† does not beat the floor (one-sided p of {LEVEL} or more).")
+    if any(row.kind == "oracle" for row in board.models):
+        notes.append(SCALE_NOTE)
     if board.eval_split == "dev" and any(row.kind == "reference" for row in board.models):
         notes.append(REFERENCE_NOTE)
     notes += [f"{row.model}: no OOD-avg: {row.undefined}" for row in board.models if row.undefined]
@@ -81,10 +102,10 @@ def markdown(board: Board) -> str:
     """The ranking as a Markdown table with its notes."""
     table = _ranking(board)
     text = table.map(markdown_text)
-    lines = [list(table.columns), ["--:", "---", "--:", "--:", *["--:"] * (len(table.columns) - 4)]]
+    lines = [list(table.columns), ["--:", "--:", "---", *["--:"] * (len(table.columns) - 3)]]
     for row, cells in zip(board.models, text.to_numpy().tolist(), strict=True):
-        cells[1] += _marked(row)
-        cells[2] = f"**{cells[2]}**" if _best(row) else cells[2]
+        cells[2] += _marked(row)
+        cells[3] = f"**{cells[3]}**" if _best(row) else cells[3]
         lines.append(cells)
     rows = ["| " + " | ".join(line) + " |" for line in lines]
     return "\n".join([*rows, "", *(f"- {markdown_text(note)}" for note in _notes(board))]) + "\n"
@@ -94,15 +115,15 @@ def tex(board: Board) -> str:
     """The ranking as a LaTeX tabular for booktabs, its notes below it."""
     table = _ranking(board)
     text = table.map(latex)
-    lines = ["\\begin{tabular}{rlrr" + "r" * (len(table.columns) - 4) + "}", "\\toprule"]
+    lines = ["\\begin{tabular}{rrl" + "r" * (len(table.columns) - 3) + "}", "\\toprule"]
     lines += [" & ".join(latex(title) for title in table.columns) + " \\\\", "\\midrule"]
     apart = False
     for row, cells in zip(board.models, text.to_numpy().tolist(), strict=True):
         if row.rank is None and not apart:
             apart = True
             lines.append("\\midrule")
-        cells[1] += _marked(row)
-        cells[2] = f"\\textbf{{{cells[2]}}}" if _best(row) else cells[2]
+        cells[2] += _marked(row)
+        cells[3] = f"\\textbf{{{cells[3]}}}" if _best(row) else cells[3]
         lines.append(" & ".join(cells) + " \\\\")
     lines += ["\\bottomrule", "\\end{tabular}", "\\par\\smallskip"]
     return "\n".join([*lines, *(f"{{\\footnotesize {latex(note)}\\par}}" for note in _notes(board))]) + "\n"

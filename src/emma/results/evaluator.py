@@ -23,7 +23,7 @@ from emma.data.release import DataReleaseManifest, load_manifest, read_assigned
 from emma.evaluation.fitting import FittedFold, fit_fold
 from emma.evaluation.task_metrics import check_metrics
 from emma.evaluation.records import MetricScores
-from emma.evaluation.scoring import score_task
+from emma.evaluation.scoring import Predicted, score_task
 from emma.results.aggregate import OODAvg, summarise
 from emma.results.manifest import RunManifest
 from emma.results.layout import DEFAULT_RELEASE, Layout, results_folder
@@ -103,7 +103,7 @@ class ProtocolRunner:
             }
 
     def run(self, embeddings: Embeddings, train_index: pa.Table, eval_index: pa.Table) -> ProtocolRun:
-        """Fit and score every fold, and average; a readout fit on all TRAIN scenes gives ``in_distribution``.
+        """Fit and score every fold, and average; readouts that met the values give ``in_distribution``.
 
         Args:
             embeddings: the model's embeddings of the task.
@@ -114,16 +114,20 @@ class ProtocolRunner:
             InputError: what ``fit_fold`` raises.
         """
         assigned, name = (train_index, eval_index), self.protocol.name
-        folds = {each.name: self._fit(each, embeddings, assigned) for each in (self.protocol, InDistribution(self.spec))}
+        folds = {each.name: self._fit(each, embeddings, assigned) for each in (self.protocol, InDistribution(self.protocol))}
         predictions = predictions_of(folds)
-        scores, _ = score_task(self.spec, self.task.value, predictions, self.bootstrap, self.seed, only=[name])
+        given = (self.spec, self.task.value, predictions, self.bootstrap, self.seed)
+        scores, _ = score_task(*given, only=[name])
         return ProtocolRun(self.spec.metric, folds[name], scores[name])
 
 
-def predictions_of(folds: Mapping[str, FittedFolds]) -> dict[str, dict[str, tuple[pa.Table, str | None]]]:
-    """What ``score_task`` takes of fitted folds by protocol: predictions, and why a fold is undefined."""
+def predictions_of(folds: Mapping[str, FittedFolds]) -> dict[str, dict[str, Predicted]]:
+    """What ``score_task`` takes of fitted folds, by protocol and held-out value."""
     return {
-        name: {value: (fold.predictions, fold.undefined_reason) for value, fold in by_value.items()}
+        name: {
+            value: Predicted(fold.predictions, fold.undefined_reason, fold.refits, fold.regularisation)
+            for value, fold in by_value.items()
+        }
         for name, by_value in folds.items()
     }
 
@@ -271,7 +275,7 @@ class Evaluator:
             config: the model's config; without one, defaults and pretraining "unknown".
             provenance: the model's provenance; without one, name and config alone.
             protocol: one of the task's protocols by name, or an OODProtocol; by default all that the leaderboard
-                shows. The in-distribution fold, the reference of every other, is always fit.
+                shows. The reference of each fold is always fit.
 
         Raises:
             InputError: unknown task or protocol, a protocol that holds out nothing, missing scenes, a model that
@@ -292,14 +296,15 @@ class Evaluator:
             chosen = ProtocolRunner(self.manifest, task, protocol, self.seed).protocol
             if chosen.axis is None:
                 raise InputError(f"protocol {chosen.name}: holds out nothing, expected one that does")
-            protocols = [chosen, InDistribution(spec)]
+            protocols = [chosen, InDistribution(chosen)]
         assigned = self.assigned(task)
         embeddings = self.embed(backbone, task, config, provenance)
         folds = {
             each.name: ProtocolRunner(self.manifest, task, each, self.seed).fit(embeddings, *assigned)
             for each in protocols
         }
-        scores, _ = score_task(spec, task.value, predictions_of(folds), self.manifest.bootstrap, self.seed)
+        given = (spec, task.value, predictions_of(folds), self.manifest.bootstrap, self.seed)
+        scores, _ = score_task(*given)
         hashes = {name: {value: fold.predictions_hash for value, fold in f.items()} for name, f in folds.items()}
         tasks = {task: task_record(spec, protocols, scores, provenance.pretraining)}
         record = run_record(

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING
 
 from common.errors import InputError
 from common.files import parse, read_json
-from emma.evaluation.records import FoldRecord
+from emma.evaluation.records import FoldRecord, StandardErrors
 from emma.results.layout import Layout
-from emma.results.records import Board, Row, ScoreRecord, TaskRecord
+from emma.results.records import Board, BoardTask, Row, ScoreRecord
 
 if TYPE_CHECKING:
     import pandas as pd
 
 #: A value of a cell; None where there is none.
 Cell = str | int | float | bool | None
+
+#: Ends of names of columns of numbers that may be missing.
+_FLOAT_ENDS = ("_low", "_high", "error_scenes", "error_fit", "error_enrolment")
 
 #: What names a row of ``scores``.
 SCORE_KEYS = ("model", "task", "protocol", "metric")
@@ -27,6 +30,8 @@ _MET = {True: "yes", False: "no", "unknown": "unknown"}
 #: Types of columns whose values may be missing, all of them at times: pandas would guess others.
 _NULLABLE = {
     "rank": "Int64",
+    "rank_best": "Int64",
+    "rank_worst": "Int64",
     "n": "Int64",
     "seed": "Int64",
     "clipped": "boolean",
@@ -34,7 +39,7 @@ _NULLABLE = {
     "fragile": "boolean",
 }
 _TEXTS = ("undefined_reason", "readout_sha256", "weights_sha256")
-_FLOATS = ("ood_avg", "score", "standard_error", "normalized", "in_distribution")
+_FLOATS = ("ood_avg", "score", "standard_error", "normalized", "in_distribution", "floor_p")
 
 
 @dataclass(frozen=True)
@@ -43,10 +48,12 @@ class BoardFrames:
 
     Attributes:
         caveats: what must be said beside every aggregate.
-        models: one row per model: rank, kind, OOD average and its interval.
+        models: one row per model: rank and its range, kind, OOD average, its interval and standard errors by cause.
         scores: one row per model, task, protocol and metric. ``primary``: the task's own score, in the metric's unit;
-            ``normalized`` is on the anchors' scale, for primary scores alone.
-        held_out_values: one row per model, task, protocol, metric and held-out value.
+            ``normalized`` is on the anchors' scale, ``floor_p`` the one-sided p against the floor, for primary scores
+            alone.
+        held_out_values: one row per model, task, protocol, metric and held-out value; ``gap_low`` and ``gap_high``
+            bound ``score - in_distribution``.
     """
 
     caveats: tuple[str, ...]
@@ -102,20 +109,26 @@ def board_csv(board: Board) -> str:
     """
     frames, keys = board_frames(board), list(SCORE_KEYS)
     values = frames.held_out_values.rename(columns={"score": "held_out_score"})
-    beside = frames.scores[[*keys, "direction", "score", "normalized"]]
+    beside = frames.scores[[*keys, "direction", "score", "normalized", "floor_p"]]
     models = frames.models.drop(columns="undefined_reason")
     table = values.merge(beside, on=keys, how="left").merge(models, on="model", how="left")
     table = table.assign(caveats=" ".join(frames.caveats))
     return str(table[list(_CSV_COLUMNS)].to_csv(index=False, lineterminator="\n"))
 
 
+#: Standard errors by cause.
+_ERRORS = ("error_scenes", "error_fit", "error_enrolment")
+
 _MODEL_COLUMNS = (
     "model",
     "kind",
     "rank",
+    "rank_best",
+    "rank_worst",
     "ood_avg",
     "ood_avg_low",
     "ood_avg_high",
+    *(f"ood_avg_{error}" for error in _ERRORS),
     "separable_from_next",
     "fragile",
     "undefined_reason",
@@ -130,6 +143,7 @@ _SCORE_COLUMNS = (
     "standard_error",
     "normalized",
     "clipped",
+    "floor_p",
     "undefined_reason",
 )
 _VALUE_COLUMNS = (
@@ -138,8 +152,11 @@ _VALUE_COLUMNS = (
     "score",
     "ci95_low",
     "ci95_high",
+    *_ERRORS,
     "n",
     "in_distribution",
+    "gap_low",
+    "gap_high",
     "met_in_pretraining",
     "undefined_reason",
 )
@@ -159,6 +176,8 @@ _FOLD_COLUMNS = (
 )
 _CSV_COLUMNS = (
     "rank",
+    "rank_best",
+    "rank_worst",
     "model",
     "kind",
     "ood_avg",
@@ -170,12 +189,15 @@ _CSV_COLUMNS = (
     "direction",
     "score",
     "normalized",
+    "floor_p",
     "held_out_value",
     "held_out_score",
     "ci95_low",
     "ci95_high",
     "n",
     "in_distribution",
+    "gap_low",
+    "gap_high",
     "undefined_reason",
     "caveats",
 )
@@ -188,7 +210,7 @@ def _frame(rows: Sequence[Sequence[Cell]], columns: Sequence[str]) -> pd.DataFra
     frame = pd.DataFrame(list(rows), columns=list(columns))
     types = {name: _NULLABLE[name] for name in columns if name in _NULLABLE}
     types |= {name: "str" for name in columns if name in _TEXTS}
-    types |= {name: "float64" for name in columns if name in _FLOATS or name.endswith(("_low", "_high"))}
+    types |= {name: "float64" for name in columns if name in _FLOATS or name.endswith(_FLOAT_ENDS)}
     return frame.astype(types)
 
 
@@ -202,13 +224,19 @@ def _scores(row: Row) -> Iterator[tuple[str, ScoreRecord, bool]]:
 
 def _model(row: Row) -> tuple[Cell, ...]:
     fragile = None if row.sensitivity is None else row.sensitivity.fragile
-    average = (row.ood_avg, *(row.ood_avg_ci95 or (None, None)))
-    return (row.model, row.kind, row.rank, *average, row.separable_from_next, fragile, row.undefined)
+    average = (row.ood_avg, *(row.ood_avg_ci95 or (None, None)), *_errors(row.ood_avg_standard_errors))
+    ranks = (row.rank, *(row.rank_range or (None, None)))
+    return (row.model, row.kind, *ranks, *average, row.separable_from_next, fragile, row.undefined)
+
+
+def _errors(errors: StandardErrors | None) -> tuple[Cell, ...]:
+    return (None, None, None) if errors is None else (errors.scenes, errors.fit, errors.enrolment)
 
 
 def _score(row: Row, task: str, score: ScoreRecord, primary: bool) -> tuple[Cell, ...]:
-    own = score if isinstance(score, TaskRecord) else None
-    scale = (None, None) if own is None else (own.normalized, own.clipped)
+    own = score if isinstance(score, BoardTask) else None
+    floor = None if own is None or own.beats_floor is None else own.beats_floor.p
+    scale = (None, None, None) if own is None else (own.normalized, own.clipped, floor)
     head = (row.model, task, score.protocol, score.metric, score.unit, score.direction)
     return (
         *head,
@@ -224,8 +252,9 @@ def _score(row: Row, task: str, score: ScoreRecord, primary: bool) -> tuple[Cell
 def _held_out(row: Row, task: str, score: ScoreRecord, held_out_value: str) -> tuple[Cell, ...]:
     record = score.values[held_out_value]
     head = (row.model, task, score.protocol, score.metric, held_out_value)
-    tail = (record.n, record.in_distribution, _MET[record.met_in_pretraining], record.undefined_reason)
-    return (*head, record.score, *(record.ci95 or (None, None)), *tail)
+    within = (record.n, record.in_distribution, *(record.gap_ci95 or (None, None)))
+    own = (record.score, *(record.ci95 or (None, None)), *_errors(record.standard_errors))
+    return (*head, *own, *within, _MET[record.met_in_pretraining], record.undefined_reason)
 
 
 def _folds(layout: Layout, board: Board) -> Iterator[FoldRecord]:

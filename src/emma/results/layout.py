@@ -131,6 +131,10 @@ class Layout:
         """The folder of a model's fold, or a file in it."""
         return self.at("folds", model, task, protocol, value, *file)
 
+    def refits(self, model: str, task: str, protocol: str, value: str) -> Path:
+        """Predictions of the readout refit without each fifth of its fit scenes."""
+        return self.fold(model, task, protocol, value, "refits.parquet")
+
     def readout(self, model: str, task: str, protocol: str, value: str) -> Path:
         """The readout that was fit."""
         return self.fold(model, task, protocol, value, "readout.safetensors")
@@ -195,8 +199,12 @@ class Layout:
         return self.at("figures")
 
     def report(self, name: str, kind: str = "json") -> Path:
-        """A report: ``aggregation``, ``stress`` or ``sim_to_real``."""
+        """A report: ``aggregation``, ``stress``, ``probes`` or ``sim_to_real``."""
         return self.at("reports", f"{name}.{kind}")
+
+    def probes(self, model: str) -> Path:
+        """A model's scores under other probes than the pinned head."""
+        return self.at("probes", f"{model}.json")
 
     # Captured scenes.
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from common.errors import InputError
 from emma.data.protocols import primary_protocol
 from emma.data.release import DataReleaseManifest
-from emma.evaluation.records import FloatArray
-from emma.results.aggregate import Entrant, OODAvg, Standing, normalise_task, rank, summarise
+from emma.evaluation.records import Draws
+from emma.results.aggregate import OODAvg, normalise_task, summarise
+from emma.results.components import LEVEL, above_floor, components_head, components_text
+from emma.results.ranking import Entrant, Standing, p_no_better, rank
 from emma.results.records import (
+    RANKED,
     AggregationReport,
+    BeatsFloor,
     Board,
+    BoardTask,
+    Components,
     ModelStatistics,
     Range,
     RankStatistics,
@@ -22,8 +28,8 @@ from emma.results.records import (
 )
 from emma.tasks import TaskID
 
-#: Bootstrap replicates of one model's primary scores, by task and held-out value.
-PrimaryReplicates = Mapping[TaskID, Mapping[str, FloatArray]]
+#: Draws of one model's primary scores, by task and held-out value.
+PrimaryReplicates = Mapping[TaskID, Mapping[str, Draws]]
 
 
 def check_provenance(manifest: DataReleaseManifest, runs: Mapping[str, RunRecord]) -> None:
@@ -84,7 +90,7 @@ def build_board(
     Args:
         manifest: the release; anchors are read from it alone.
         runs: run records by where they were read.
-        replicates: bootstrap replicates by model.
+        replicates: draws of the primary scores by model.
         sim_to_real: sim-to-real blocks by model, where there are any.
 
     Returns:
@@ -102,7 +108,8 @@ def build_board(
     entrants = [_entrant(aggregator, run, replicates.get(run.model, {})) for run in runs.values()]
     standings, statistics = rank(aggregator, entrants, manifest.bootstrap.level)
     order = sorted(runs.values(), key=lambda run: (_place(standings[run.model]), run.kind, run.model))
-    rows = [_row(run, standings[run.model], (sim_to_real or {}).get(run.model)) for run in order]
+    tests = _floor_tests(runs.values(), replicates)
+    rows = [_row(run, standings[run.model], (sim_to_real or {}).get(run.model), tests[run.model]) for run in order]
     first = order[0]
     board = Board(
         release=manifest.release,
@@ -110,10 +117,29 @@ def build_board(
         eval_split=first.eval_split,
         seed=first.run_manifest.seed,
         harness_version=first.run_manifest.harness_version,
-        caveats=manifest.caveats,
+        caveats=(*manifest.caveats, *_edge_caveats(manifest, order)),
         models=tuple(rows),
     )
     return board, _aggregation_report(board, standings, statistics)
+
+
+def _edge_caveats(manifest: DataReleaseManifest, runs: Iterable[RunRecord]) -> tuple[str, ...]:
+    """Which ranked models chose an end of the pinned grid, beyond which another value might have done better."""
+    told = []
+    for run in (run for run in runs if run.kind in RANKED):
+        chosen = [
+            fold.regularisation in (grid[0], grid[-1])
+            for task, block in run.tasks.items()
+            for grid in [manifest.spec(task).readout.regularisation]
+            for record in (block, *block.secondary.values())
+            for fold in record.values.values()
+            if fold.regularisation is not None and len(grid) > 1
+        ]
+        if any(chosen):
+            told.append(f"{run.model} in {sum(chosen)} of {len(chosen)} folds")
+    if not told:
+        return ()
+    return (f"The regularisation was chosen at an end of its grid by {', '.join(told)}.",)
 
 
 def _place(standing: Standing) -> tuple[float, float]:
@@ -128,26 +154,64 @@ def _entrant(aggregator: OODAvg, run: RunRecord, replicates: PrimaryReplicates) 
         for task in aggregator.tasks
         if task in run.tasks
     }
-    return Entrant(run.model, scores, {task: replicates.get(task, {}) for task in scores}, run.kind != "reference")
+    return Entrant(run.model, scores, {task: replicates.get(task, {}) for task in scores}, run.kind in RANKED)
 
 
-def _row(run: RunRecord, standing: Standing, sim_to_real: SimToReal | None) -> Row:
+def _floor_tests(
+    runs: Iterable[RunRecord], replicates: Mapping[str, PrimaryReplicates]
+) -> dict[str, dict[TaskID, BeatsFloor | None]]:
+    """By model and task, the paired test against the floor: of the rows of kind ``chance`` the best on the task."""
+    every = list(runs)
+    floors = {run.model: run for run in every if run.kind == "chance"}
+    tests: dict[str, dict[TaskID, BeatsFloor | None]] = {}
+    for run in every:
+        tests[run.model] = {}
+        for task, block in run.tasks.items():
+            sign = 1.0 if block.direction == "higher" else -1.0
+            known = [
+                (sign * other.score, name)
+                for name, floor in floors.items()
+                if (other := floor.tasks.get(task)) is not None and other.score is not None
+            ]
+            tests[run.model][task] = None
+            if not known or block.score is None or run.model in floors:
+                continue
+            score, name = max(known)
+            try:
+                draws = [[replicates[model][task][value] for value in block.values] for model in (run.model, name)]
+                p = p_no_better(sign * block.score - score, *draws)
+            except (KeyError, ValueError) as error:
+                raise InputError(f"model {run.model}: bootstrap replicates: {task}: {error}") from None
+            tests[run.model][task] = None if p is None else BeatsFloor(p=p)
+    return tests
+
+
+def _row(
+    run: RunRecord, standing: Standing, sim_to_real: SimToReal | None, tests: Mapping[TaskID, BeatsFloor | None]
+) -> Row:
     sensitivity = None
     if standing.ood_avg is not None:
         ranges = [
             Range(min=min(averages.values()), max=max(averages.values()), averages=averages) if averages else None
             for averages in (standing.leave_one_task_out, standing.leave_one_value_out)
         ]
-        sensitivity = Sensitivity(leave_one_task_out=ranges[0], leave_one_value_out=ranges[1], fragile=standing.fragile)
+        sensitivity = Sensitivity(
+            leave_one_task_out=ranges[0],
+            leave_one_value_out=ranges[1],
+            ranks=standing.rank_ranges,
+            fragile=standing.fragile,
+        )
     return Row(
         model=run.model,
         kind=run.kind,
         rank=standing.rank,
+        rank_range=standing.rank_range,
         ood_avg=standing.ood_avg,
         ood_avg_ci95=standing.ci95,
+        ood_avg_standard_errors=standing.standard_errors,
         undefined=standing.undefined_reason,
         separable_from_next=standing.separable_from_next,
-        tasks=run.tasks,
+        tasks={task: BoardTask(**dict(block), beats_floor=tests[task]) for task, block in run.tasks.items()},
         sensitivity=sensitivity,
         sim_to_real=sim_to_real,
         run_manifest=run.run_manifest,
@@ -165,8 +229,20 @@ def _aggregation_report(
         models={
             row.model: ModelStatistics(
                 rank=row.rank,
+                rank_range=row.rank_range,
                 ood_avg=row.ood_avg,
                 ood_avg_ci95=row.ood_avg_ci95,
+                ood_avg_standard_errors=row.ood_avg_standard_errors,
+                tasks={
+                    task: Components(
+                        metric=block.metric,
+                        score=block.score,
+                        normalized=block.normalized,
+                        in_ood_avg=block.in_ood_avg,
+                        values={value: record.score for value, record in block.values.items()},
+                    )
+                    for task, block in row.tasks.items()
+                },
                 undefined=row.undefined,
                 separable_from_next=row.separable_from_next,
                 holm_p_value_against_next=standings[row.model].p_value_against_next,
@@ -178,18 +254,29 @@ def _aggregation_report(
 
 
 def board_text(board: Board) -> str:
-    """The board as a short plain table for a terminal, with its caveats."""
-    tasks: Sequence[TaskID] = list(board.models[0].tasks)
-    head = ["rank", "model", "OOD-avg", "95% interval", *(task.value for task in tasks)]
-    lines = [head]
+    """The board as a plain table for a terminal: every mean with its held-out values, and the caveats."""
+    tasks = {task: block for row in reversed(board.models) for task, block in row.tasks.items()}
+    order = list(dict.fromkeys([*board.models[0].tasks, *tasks]))
+    heads = [f"{task.value} ({components_head(list(tasks[task].values))})" for task in order]
+    lines = [["rank", "range", "model", "OOD-avg", "95% interval", *heads]]
+    marked = False
     for row in board.models:
         interval = "-" if row.ood_avg_ci95 is None else f"[{row.ood_avg_ci95[0]:.3f}, {row.ood_avg_ci95[1]:.3f}]"
-        average = "-" if row.ood_avg is None else f"{row.ood_avg:.3f}"
-        cells = [str(row.rank or "-"), row.model, average, interval]
-        for task in tasks:
-            block = row.tasks.get(task)
-            cells.append("-" if block is None or block.score is None else f"{block.score:.3f}")
+        span = "-" if row.rank_range is None else f"{row.rank_range[0]} to {row.rank_range[1]}"
+        cells = [str(row.rank or "-"), span, row.model, _plain(row.ood_avg), interval]
+        for task in order:
+            if (block := row.tasks.get(task)) is None:
+                cells.append("-")
+                continue
+            mark = "~" if above_floor(row, task) is False else ""
+            marked = marked or bool(mark)
+            cells.append(f"{_plain(block.score)}{mark} ({components_text(block.values.values(), _plain)})")
         lines.append(cells)
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     table = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-    return "\n".join([*table, "", *(f"- {caveat}" for caveat in board.caveats)]) + "\n"
+    notes = [f"~ does not beat the floor (one-sided p of {LEVEL} or more)."] if marked else []
+    return "\n".join([*table, "", *(f"- {note}" for note in (*notes, *board.caveats))]) + "\n"
+
+
+def _plain(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"

@@ -20,7 +20,7 @@ class RunManifest(Strict):
         data_release_hash: content hash of the DataReleaseManifest.
         prediction_bundle_hashes: by task, the hash of the scored predictions of every fold.
         task_metrics: by task, the metric values by metric name (null where undefined).
-        seed: the run's seed, which drew enrolment sessions and bootstrap resamples.
+        seed: the run's seed, which drew the fit scenes of references and bootstrap resamples.
         harness_version: version of this package.
     """
 

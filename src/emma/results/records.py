@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from emma.evaluation.records import FoldScore, Interval
+from emma.evaluation.records import FoldScore, Interval, StandardErrors
 from emma.results.manifest import RunManifest
 from emma.tasks import OODAxis, Strict, TaskID
 
@@ -46,8 +46,28 @@ class TaskRecord(ScoreRecord):
     secondary: dict[str, ScoreRecord]
 
 
-#: What kind of row a model is.
-Kind = Literal["backbone", "reference", "submitted"]
+class BeatsFloor(Strict):
+    """The paired test of a task's score against that of the floor, a row of kind ``chance``.
+
+    ``p`` is one-sided: small where the score is better than the floor's, in the metric's own direction.
+    """
+
+    p: float
+    one_sided: Literal[True] = True
+
+
+class BoardTask(TaskRecord):
+    """A task on the board; ``beats_floor`` is null where there is no floor, or one of the two has no score."""
+
+    beats_floor: BeatsFloor | None
+
+
+#: What kind of row a model is. Those of ``RANKED`` are ranked; the others set the scale.
+Kind = Literal["backbone", "reference", "chance", "oracle", "control", "submitted"]
+RANKED: frozenset[Kind] = frozenset({"backbone", "submitted"})
+
+#: Best and worst rank.
+RankRange = tuple[int, int]
 
 
 class RunRecord(Strict):
@@ -69,14 +89,27 @@ class Range(Strict):
     averages: dict[str, float]
 
 
+class RankRanges(Strict):
+    """The ranks that a model takes when the same is dropped for every ranked model at once.
+
+    ``leave_one_fifth_out``: a fifth of one task's fit scenes; averages move from where they stand by the deviation of
+    that refit from the mean of the refits. None where no ranked model has refits.
+    """
+
+    leave_one_task_out: RankRange | None
+    leave_one_value_out: RankRange | None
+    leave_one_fifth_out: RankRange | None
+
+
 class Sensitivity(Strict):
-    """How far the OOD average moves when a task, or a held-out value in all its tasks, is dropped.
+    """How far the OOD average, and the rank, move when a task, or a held-out value in all its tasks, is dropped.
 
     ``fragile``: the range over dropped tasks exceeds the median gap between adjacent ranked models.
     """
 
     leave_one_task_out: Range | None
     leave_one_value_out: Range | None
+    ranks: RankRanges | None
     fragile: bool | None
 
 
@@ -101,16 +134,21 @@ class SimToReal(Strict):
 
 
 class Row(Strict):
-    """One model on the board; where a score is undefined, ``rank`` and ``ood_avg`` are null, ``undefined`` says why."""
+    """One model on the board; where a score is undefined, ``rank`` and ``ood_avg`` are null, ``undefined`` says why.
+
+    ``rank_range``: the best and the worst rank over all that is dropped in ``sensitivity.ranks``, and ``rank`` itself.
+    """
 
     model: str
     kind: Kind
     rank: int | None
+    rank_range: RankRange | None
     ood_avg: float | None
     ood_avg_ci95: Interval | None
+    ood_avg_standard_errors: StandardErrors | None
     undefined: str | None
     separable_from_next: bool | None
-    tasks: dict[TaskID, TaskRecord]
+    tasks: dict[TaskID, BoardTask]
     sensitivity: Sensitivity | None
     sim_to_real: SimToReal | None
     run_manifest: RunManifest
@@ -151,12 +189,25 @@ class RankStatistics(Strict):
     rank_flips: RankFlips
 
 
+class Components(Strict):
+    """A task's score with what it is the mean of: the scores by held-out value."""
+
+    metric: str
+    score: float | None
+    normalized: float | None
+    in_ood_avg: bool
+    values: dict[str, float | None]
+
+
 class ModelStatistics(Strict):
     """How firmly one model stands; the p-value is two-sided, Holm-corrected over the pairs of neighbours."""
 
     rank: int | None
+    rank_range: RankRange | None
     ood_avg: float | None
     ood_avg_ci95: Interval | None
+    ood_avg_standard_errors: StandardErrors | None
+    tasks: dict[TaskID, Components]
     undefined: str | None
     separable_from_next: bool | None
     holm_p_value_against_next: float | None

@@ -45,23 +45,22 @@ class Named(Protocol):
 
 
 def met_in_pretraining(
-    pretraining: Pretraining | Literal["unknown"], axis: OODAxis, held_out_value: str
+    pretraining: Pretraining | Literal["unknown"], parts: Mapping[OODAxis, str]
 ) -> bool | Literal["unknown"]:
-    """Whether declared pretraining saw a held-out value; of a layered value, any part of it."""
+    """Whether declared pretraining saw any part of a held-out value, given by axis."""
     if not isinstance(pretraining, Pretraining):
         return "unknown"
     if pretraining.release_splits:
         return True
-    if "+" in held_out_value:
-        environment, band = held_out_value.split("+")
-        return environment in pretraining.environments or band in pretraining.frequency_bands
     declared = {
         OODAxis.ENVIRONMENT: pretraining.environments,
         OODAxis.DEVICE: pretraining.devices,
         OODAxis.FREQUENCY_BAND: pretraining.frequency_bands,
         OODAxis.SNR_REGIME: pretraining.snr_regimes,
+        OODAxis.WAVEFORM: pretraining.waveforms,
+        OODAxis.RECEIVER: pretraining.receivers,
     }
-    return held_out_value in declared[axis]
+    return any(part in declared[axis] for axis, part in parts.items())
 
 
 def score_record(
@@ -76,7 +75,8 @@ def score_record(
         raise InputError(f"{protocol.name}: axis: none, expected a protocol that holds out values of an axis")
     values = {
         held_out_value: HeldOutScore(
-            **dict(by_metric[metric]), met_in_pretraining=met_in_pretraining(pretraining, protocol.axis, held_out_value)
+            **dict(by_metric[metric]),
+            met_in_pretraining=met_in_pretraining(pretraining, protocol.parts(held_out_value)),
         )
         for held_out_value, by_metric in scores[protocol.name].items()
     }
@@ -104,7 +104,7 @@ def task_record(
 
     Args:
         spec: the task.
-        protocols: what was scored, the protocol of the task's score first; in-distribution folds are no protocol here.
+        protocols: what was scored, the protocol of the task's score first; references are no protocol here.
         scores: scores by protocol, held-out value and metric.
         pretraining: what the model's pretraining saw.
     """

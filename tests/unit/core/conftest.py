@@ -72,6 +72,8 @@ def _rows(task: TaskID, split: str, spec: object) -> list[dict]:
             "frequency_band": ("2.4GHz", "5.8GHz")[number // 2 % 2],
         }
         row["snr_regime"] = ("low", "mid", "high")[number // 4 % 3]
+        if task is TaskID.E_ID_DRONE:
+            row["waveform"] = spec.secondary[0].held_out[number // 2 % 3]
         row["link_id"] = f"{task.value}-{split}-{number}"
         if task is TaskID.E_ID_AMC:
             row["class"] = spec.classes[number // 12 % len(spec.classes)]

@@ -10,6 +10,7 @@ from emma.backbones.embed import embed_batch, write_embeddings
 from emma.backbones.inputs import Contract
 from emma.data.embeddings import EMBEDDING_SCHEMA, Embeddings
 from emma.data.provenance import Provenance
+from emma.data.samples import convert, revert
 from emma.data.scenes import SceneChunk, iterate_scenes, write_scenes
 from emma.tasks import TaskID
 
@@ -52,7 +53,7 @@ def write(path, backbone, *scene_paths, recipe="none", batch_size=3):
 
 def test_every_scene_gets_its_own_embedding(scenes, tmp_path):
     path, iq = scenes
-    wanted = Seen().embed(iq, 0, 0)
+    wanted = Seen().embed(revert(convert(iq)), 0, 0)
     ids = pa.concat_tables([index for index, _ in iterate_scenes(path)])["scene_id"]
     for batch_size in (1, 2, 3, 100):
         write(tmp_path / "e.parquet", Seen(), path, batch_size=batch_size)

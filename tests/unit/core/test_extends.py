@@ -68,14 +68,14 @@ def test_an_edit_of_the_base_reaches_every_release_that_extends_it(tmp_path):
         (tmp_path / path.name).write_text(path.read_text())
     base = tmp_path / "base.yaml"
     base.write_text(base.read_text().replace("hardware_seed: 7301", "hardware_seed: 7302"))
-    for name in ("tiny", "v0.1", "v0.2"):
+    for name in ("tiny", "v0.1", "v1.0"):
         before, after = (load_release_config(folder / f"{name}.yaml").rfgen for folder in (RELEASES, tmp_path))
         assert (before["hardware_seed"], after["hardware_seed"]) == (7301, 7302)
         assert {key for key in before if before[key] != after[key]} == {"hardware_seed"}
 
 
 def test_releases_differ_where_they_say_so():
-    tiny, v01, v02 = (read_extended(RELEASES / f"{name}.yaml") for name in ("tiny", "v0.1", "v0.2"))
+    tiny, v01, v10 = (read_extended(RELEASES / f"{name}.yaml") for name in ("tiny", "v0.1", "v1.0"))
     assert (
         tiny["tasks"]["E-ID-FP"]["held_out"]
         == tiny["rfgen"]["tasks"]["E-ID-FP"]["units"]
@@ -83,5 +83,5 @@ def test_releases_differ_where_they_say_so():
     )
     assert v01["tasks"]["E-ID-FP"]["classes"] == v01["rfgen"]["tasks"]["E-ID-FP"]["units"]
     assert v01["tasks"]["E-LOC-AOA"] == tiny["tasks"]["E-LOC-AOA"]
-    assert "E_MICRO" in v02["tasks"]["E-LOC-LOS"]["held_out"] and "E_MICRO" not in v01["rfgen"]["environments"]
-    assert "aerial" not in v02["rfgen"]["pretrain"]["environment"]
+    assert "E_MICRO" in v10["tasks"]["E-LOC-LOS"]["held_out"] and "E_MICRO" not in v01["rfgen"]["environments"]
+    assert v10["rfgen"]["pretrain"] == v01["rfgen"]["pretrain"]

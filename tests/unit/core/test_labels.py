@@ -109,12 +109,12 @@ def test_labels_of_other_scenes_are_refused(write):
 
 
 @pytest.mark.parametrize("kind", ["parquet", "index.parquet", "labels.parquet"])
-@pytest.mark.parametrize("version", [None, "1", "3"])
+@pytest.mark.parametrize("version", [None, "2", "4"])
 def test_files_of_another_version_are_refused_by_name(write, kind, version):
     index = write(CLASS, **{"class": ["a"] * 4})
     path = index.with_name(f"TRAIN.{kind}")
     table = pq.read_table(path)
-    assert table.schema.metadata[b"scene_schema"] == b"2"
+    assert table.schema.metadata[b"scene_schema"] == b"3"
     metadata = {b"antennas": b"1", b"samples": b"8"} | ({} if version is None else {b"scene_schema": version.encode()})
     # An older file has other columns too: its version is named, not the first column that differs.
     pq.write_table(table.append_column("label_class", pa.nulls(4)).replace_schema_metadata(metadata), path)
@@ -122,4 +122,4 @@ def test_files_of_another_version_are_refused_by_name(write, kind, version):
         list(iterate_scenes(path)) if kind == "parquet" else read_labelled(index, CLASS)
     said = version or "none"
     again = f"make it again: delete it and run snakemake --cores 2 --config release=NAME -- {path}"
-    assert str(caught.value) == f"{path}: scene_schema: version {said}, expected 2: {again}"
+    assert str(caught.value) == f"{path}: scene_schema: version {said}, expected 3: {again}"

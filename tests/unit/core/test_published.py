@@ -90,10 +90,14 @@ def test_one_changed_scene_shows_in_the_probes(world, made, tmp_path, kind):
         place = table.schema.get_field_index("class")
     else:
         table = pq.read_table(path)
-        values = np.array(table["iq"].to_pylist(), np.float32)
-        changed = values[7] if kind == "gain" else values[7, 5:6]
-        changed *= 1.01
-        values, place = list(values), table.schema.get_field_index("iq")
+        name = "iq_scale" if kind == "gain" else "iq"
+        values, place = table[name].to_pylist(), table.schema.get_field_index(name)
+        if kind == "gain":
+            values[7] *= 1.01
+        else:
+            pairs = np.frombuffer(values[7], "<i2").copy()
+            pairs[5] = 1.01 * pairs[5]
+            values[7] = pairs.tobytes()
     field = table.schema.field(place)
     pq.write_table(table.set_column(place, field, pa.array(values, field.type)), path)
     other = published_release(world.manifest, tmp_path / "scenes").model_copy(update={"data_release_hash": "0" * 64})

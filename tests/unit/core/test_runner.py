@@ -61,7 +61,7 @@ def test_the_same_run_twice_is_the_same(runs, evaluator, toy):
         assert evaluator.evaluate(toy, task).record == runs[task].record
 
 
-def test_the_seed_draws_galleries_and_resamples_alone(runs, world, toy):
+def test_the_seed_draws_references_and_resamples_alone(runs, world, toy):
     other = emma.Evaluator("tiny", results=world.results, seed=1)
     angle = other.evaluate(toy, "E-LOC-AOA")
     first = runs[TaskID.E_LOC_AOA]
@@ -70,10 +70,11 @@ def test_the_seed_draws_galleries_and_resamples_alone(runs, world, toy):
         angle.record.tasks[TaskID.E_LOC_AOA].values["E_URBAN"].ci95
         != first.record.tasks[TaskID.E_LOC_AOA].values["E_URBAN"].ci95
     )
-    hashes = [
-        run.run_manifest.prediction_bundle_hashes for run in (other.evaluate(toy, "E-ID-FP"), runs[TaskID.E_ID_FP])
-    ]
-    assert hashes[0] != hashes[1]
+    units, before = other.evaluate(toy, "E-ID-FP"), runs[TaskID.E_ID_FP]
+    assert units.score == before.score
+    for name, same in (("leave-one-unit-out", True), ("in-distribution", False)):
+        hashes = [[fold.predictions_hash for fold in run.folds[name].values()] for run in (units, before)]
+        assert (hashes[0] == hashes[1]) is same
 
 
 def test_it_shows_components_beside_the_aggregate(runs):
@@ -140,7 +141,7 @@ def test_results_are_found_by_the_releases_name(world, tmp_path, monkeypatch):
     (tmp_path / "results/releases").mkdir(parents=True)
     (tmp_path / "results/releases/tiny").symlink_to(world.results)
     assert emma.Evaluator("tiny").manifest == world.manifest
-    for release, folder in (("v0.1", "results"), ("v0.2", "results/releases/v0.2")):
+    for release, folder in (("v0.1", "results"), ("v1.0", "results/releases/v1.0")):
         made = f"make it by: snakemake --cores 2 --config release={release} -- {folder}/release/manifest.json"
         with pytest.raises(InputError, match=made) as caught:
             emma.Evaluator(release)
@@ -203,7 +204,7 @@ def test_one_protocol_of_a_task_is_scored_alone(runs, evaluator, toy):
     for protocol in (BAND, emma.LeaveOneBandOut(), emma.LeaveOneBandOut(evaluator.manifest.tasks[TaskID.E_LOC_LOS])):
         run = evaluator.evaluate(toy, "E-LOC-LOS", protocol=protocol)
         block = run.record.tasks[TaskID.E_LOC_LOS]
-        assert set(run.folds) == {BAND, "in-distribution"}
+        assert set(run.folds) == {BAND, f"in-distribution-{BAND}"}
         assert (run.score, block.values) == (whole.secondary[BAND].score, whole.secondary[BAND].values)
         assert (block.protocol, block.axis, block.in_ood_avg, block.secondary) == (BAND, "frequency_band", False, {})
     primary = evaluator.evaluate(toy, "E-LOC-LOS", protocol="leave-one-environment-out")
@@ -219,7 +220,7 @@ def test_a_protocol_that_the_task_does_not_have_is_refused(evaluator, toy):
         evaluator.evaluate(toy, "E-LOC-LOS", protocol="leave-one-planet-out")
     with pytest.raises(InputError, match="protocol in-distribution: holds out nothing"):
         evaluator.evaluate(toy, "E-LOC-LOS", protocol="in-distribution")
-    with pytest.raises(InputError, match="pinned to environment, expected device"):
+    with pytest.raises(InputError, match="pinned to environment, frequency_band, expected device"):
         evaluator.evaluate(toy, "E-LOC-LOS", protocol=emma.LeaveOneUnitOut())
 
 

@@ -31,7 +31,7 @@ def metrics(world, task, protocol, value, score):
         "harness_version": HARNESS_VERSION,
         "eval_split": "dev",
         "metrics": {name: dict(cell) for name in (spec.metric, *spec.secondary_metrics)},
-        "hashes": {"predictions": "1" * 64, "readout": "2" * 64},
+        "hashes": {"predictions": "1" * 64, "readout": "2" * 64, "refits": "3" * 64},
         "model_provenance": PROVENANCE,
     }
 
@@ -132,17 +132,21 @@ def test_an_undefined_fold_leaves_the_task_without_a_score(world, folds):
 
 
 def test_what_pretraining_met_is_marked():
-    assert met_in_pretraining("unknown", OODAxis.ENVIRONMENT, "E_URBAN") == "unknown"
-    assert met_in_pretraining(Pretraining(), OODAxis.ENVIRONMENT, "E_URBAN") is False
+    urban = {OODAxis.ENVIRONMENT: "E_URBAN"}
+    assert met_in_pretraining("unknown", urban) == "unknown"
+    assert met_in_pretraining(Pretraining(), urban) is False
     declared = Pretraining(environments=("E_URBAN",), frequency_bands=("5.8GHz",))
-    assert met_in_pretraining(declared, OODAxis.ENVIRONMENT, "E_URBAN") is True
-    assert met_in_pretraining(declared, OODAxis.DEVICE, "E_URBAN") is False
-    marks = {
-        v: met_in_pretraining(declared, OODAxis.FREQUENCY_BAND, v)
-        for v in ("E_URBAN+2.4GHz", "E_RURAL+5.8GHz", "E_RURAL+2.4GHz")
-    }
-    assert list(marks.values()) == [True, True, False]
-    assert met_in_pretraining(Pretraining(release_splits=("TRAIN",)), OODAxis.DEVICE, "U01") is True
+    assert met_in_pretraining(declared, urban) is True
+    assert met_in_pretraining(declared, {OODAxis.DEVICE: "E_URBAN"}) is False
+    marks = [
+        met_in_pretraining(declared, {OODAxis.ENVIRONMENT: environment, OODAxis.FREQUENCY_BAND: band})
+        for environment, band in (("E_URBAN", "2.4GHz"), ("E_RURAL", "5.8GHz"), ("E_RURAL", "2.4GHz"))
+    ]
+    assert marks == [True, True, False]
+    assert met_in_pretraining(Pretraining(release_splits=("TRAIN",)), {OODAxis.DEVICE: "U01"}) is True
+    for axis, field in ((OODAxis.WAVEFORM, "waveforms"), (OODAxis.RECEIVER, "receivers")):
+        assert met_in_pretraining(Pretraining(**{field: ("one",)}), {axis: "one"}) is True
+        assert met_in_pretraining(Pretraining(**{field: ("one",)}), {axis: "two"}) is False
 
 
 def test_the_stress_report_is_apart_from_the_average(world, tmp_path):

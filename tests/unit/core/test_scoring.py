@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy import stats
 
 from common.errors import InputError
 from emma.data.release import BootstrapSpec
 from emma.evaluation.fitting import PREDICTION_SCHEMA
-from emma.evaluation.records import Score
+from emma.evaluation.records import Draws, Score
 from emma.evaluation.scoring import (
     ReplicateSource,
     metric_inputs,
@@ -30,7 +31,7 @@ BOOTSTRAP = BootstrapSpec(resamples=200, level=0.9)
 def predictions(scores, target, session=None, prefix="s") -> pa.Table:
     ids = [f"{prefix}{number:03}" for number in range(len(target))]
     columns = [ids, session or [None] * len(ids), np.asarray(target, float), [list(map(float, row)) for row in scores]]
-    return pa.table(columns, schema=PREDICTION_SCHEMA)
+    return pa.table([*columns, [None] * len(ids)], schema=PREDICTION_SCHEMA)
 
 
 def test_an_angle_is_scored_on_the_circle(world):
@@ -90,12 +91,15 @@ def test_a_fold_record_is_value_interval_and_count(world):
     record, draws = score_predictions(world.manifest.tasks[AOA], "MeanAngularError", table, None, BOOTSTRAP, (0, "x"))
     assert record.n == 50
     assert record.undefined_reason is None
-    assert draws.shape == (200,)
-    assert record.ci95 == tuple(np.percentile(draws, [5, 95]))
-    assert record.ci95[0] < record.score < record.ci95[1]
+    assert (draws.bootstrap.shape, draws.units, draws.jackknife, draws.enrolment) == ((200,), 50, None, None)
+    deviation = np.std(draws.bootstrap, ddof=1) * np.sqrt(50 / 49)
+    assert record.standard_errors.scenes == pytest.approx(deviation)
+    assert record.standard_errors.fit is record.standard_errors.enrolment is None
+    reach = stats.t(49).ppf(0.95) * deviation
+    assert record.ci95 == pytest.approx((record.score - reach, record.score + reach))
     weights = bootstrap_weights(50, n_resamples=200, seed=(0, "x"))
     error = np.abs((table["target"].to_numpy() - np.ravel(table["scores"].to_pylist()) + 180) % 360 - 180)
-    np.testing.assert_allclose(draws, weights @ error / 50)
+    np.testing.assert_allclose(draws.bootstrap, weights @ error / 50)
 
 
 def test_whole_sessions_are_resampled_where_there_are_any(world):
@@ -106,7 +110,45 @@ def test_whole_sessions_are_resampled_where_there_are_any(world):
     _, draws = score_predictions(spec, "Top1Accuracy", predictions(scores, target, sessions), None, BOOTSTRAP, (0,))
     right = (scores.argmax(axis=1) == target).reshape(4, 6).sum(axis=1)
     weights = bootstrap_weights(24, n_resamples=200, seed=(0,), groups=sessions)[:, ::6]
-    np.testing.assert_allclose(draws, weights @ right / 24)
+    np.testing.assert_allclose(draws.bootstrap, weights @ right / 24)
+    assert draws.units == 4
+
+
+def in_turns(scores, target, sessions, turns, prefix="s"):
+    """A row per capture and turn: ``scores`` are ``[T, N, C]``, ``turns`` the turn of each capture's own session."""
+    rows = [(row, turn) for row, own in enumerate(turns) for turn in range(len(scores)) if turn != own]
+    ids = [f"{prefix}{row:03}" for row, _ in rows]
+    columns = [ids, [sessions[row] for row, _ in rows], [float(target[row]) for row, _ in rows]]
+    columns += [[scores[turn][row].tolist() for row, turn in rows], [turn for _, turn in rows]]
+    return pa.table(columns, schema=PREDICTION_SCHEMA)
+
+
+def test_a_score_is_the_mean_over_turns_and_not_that_of_all_rows(world):
+    spec, rng = world.manifest.tasks[FP], np.random.default_rng(0)
+    sizes = (2, 6, 10)
+    own = np.repeat(range(3), sizes)
+    sessions = [f"s{turn}" for turn in own]
+    scores = rng.normal(size=(3, 18, 4)) + 3.0 * np.arange(3)[:, None, None]
+    table = in_turns(scores, np.zeros(18), sessions, own)
+    for metric in ("Top1Accuracy", "EER"):
+        single = [
+            point_score(spec, metric, predictions(scores[turn][own != turn], np.zeros((own != turn).sum())))
+            for turn in range(3)
+        ]
+        record, draws = score_predictions(spec, metric, table, None, BOOTSTRAP, (0,))
+        assert (record.score, record.n) == (pytest.approx(np.mean(single)), 18)
+        assert point_score(spec, metric, table) == record.score
+        rows = table.set_column(4, PREDICTION_SCHEMA.field("turn"), pa.nulls(len(table), pa.int32()))
+        assert point_score(spec, metric, rows) != pytest.approx(record.score)
+    # The same resample of sessions in every turn.
+    weights = bootstrap_weights(18, n_resamples=200, seed=(0,), groups=sessions)
+    record, draws = score_predictions(spec, "Top1Accuracy", table, None, BOOTSTRAP, (0,))
+    right = scores.argmax(axis=2) == 0
+    with np.errstate(invalid="ignore"):
+        expected = np.mean(
+            [weights[:, own != t] @ right[t][own != t] / weights[:, own != t].sum(axis=1) for t in range(3)], axis=0
+        )
+    np.testing.assert_allclose(draws.bootstrap, expected)
 
 
 def test_undefined_folds_have_no_number(world):
@@ -125,8 +167,8 @@ def test_an_interval_needs_half_of_its_resamples(world):
         world.manifest.tasks[DRONE], "AUC", predictions([[1.0], [2.0]], [0, 1]), None, BOOTSTRAP, (0,)
     )
     assert record.score == 1.0
-    assert np.isnan(draws).mean() == pytest.approx(0.5, abs=0.1)
-    assert (record.ci95 is None) == (2 * np.isfinite(draws).sum() < 200)
+    assert np.isnan(draws.bootstrap).mean() == pytest.approx(0.5, abs=0.1)
+    assert (record.ci95 is None) == (2 * np.isfinite(draws.bootstrap).sum() < 200)
 
 
 def folds(spec, noise, n=30):
@@ -135,9 +177,8 @@ def folds(spec, noise, n=30):
     for value in spec.held_out:
         target = rng.uniform(0, 360, n)
         tables[value] = predictions((target + noise * rng.normal(0, 10, n))[:, None], target, prefix=value)
-    reference = pa.concat_tables(tables.values())
     own = {value: (table, None) for value, table in tables.items()}
-    return {"leave-one-environment-out": own, "in-distribution": {"all": (reference, None)}}
+    return {"leave-one-environment-out": own, "in-distribution": dict(own)}
 
 
 def test_models_are_compared_on_identical_resamples(world):
@@ -146,23 +187,25 @@ def test_models_are_compared_on_identical_resamples(world):
     _, second = score_task(spec, "E-LOC-AOA", folds(spec, 2.0), BOOTSTRAP, 0)
     assert set(first) == set(second)
     for key in first:
-        if key[0] != "in-distribution":
-            # Errors twice as large, scene by scene, so that every resample must say so.
-            np.testing.assert_allclose(second[key], 2 * first[key])
+        # Errors twice as large, scene by scene, so that every resample must say so.
+        np.testing.assert_allclose(second[key].bootstrap, 2 * first[key].bootstrap)
+        # A reference is resampled as its fold is.
+        own, reference = (first[name, *key[1:]].bootstrap for name in ("leave-one-environment-out", "in-distribution"))
+        np.testing.assert_array_equal(own, reference)
     _, other = score_task(spec, "E-LOC-AOA", folds(spec, 1.0), BOOTSTRAP, 1)
     key = ("leave-one-environment-out", "E_URBAN", "MeanAngularError")
-    assert not np.allclose(other[key], first[key])
+    assert not np.allclose(other[key].bootstrap, first[key].bootstrap)
     rural = ("leave-one-environment-out", "E_RURAL", "MeanAngularError")
-    assert not np.allclose(first[key], first[rural])
+    assert not np.allclose(first[key].bootstrap, first[rural].bootstrap)
 
 
 def test_held_out_values_are_resampled_apart(world):
     spec = world.manifest.tasks[AOA]
     given = folds(spec, 1.0)
     table = given["leave-one-environment-out"]["E_URBAN"]
-    given["leave-one-environment-out"] = dict.fromkeys(spec.held_out, table)
+    given = {name: dict.fromkeys(spec.held_out, table) for name in given}
     _, draws = score_task(spec, "E-LOC-AOA", given, BOOTSTRAP, 0)
-    urban, rural = (draws["leave-one-environment-out", value, "MeanAngularError"] for value in spec.held_out)
+    urban, rural = (draws["leave-one-environment-out", value, "MeanAngularError"].bootstrap for value in spec.held_out)
     assert abs(np.corrcoef(urban, rural)[0, 1]) < 0.3
 
 
@@ -177,36 +220,36 @@ def test_the_order_of_predictions_changes_nothing(world):
     again, drawn_again = score_task(spec, "E-LOC-AOA", turned, BOOTSTRAP, 0)
     assert again == results
     for key, values in draws.items():
-        np.testing.assert_array_equal(drawn_again[key], values)
+        np.testing.assert_array_equal(drawn_again[key].bootstrap, values.bootstrap)
 
 
 def test_in_distribution_is_the_reference_on_the_same_scenes(world):
     spec = world.manifest.tasks[AOA]
     given = folds(spec, 1.0)
-    reference = given["in-distribution"]["all"][0]
-    perfect = reference.set_column(
-        3, PREDICTION_SCHEMA.field("scores"), [[[t] for t in reference["target"].to_pylist()]]
-    )
-    given["in-distribution"] = {"all": (perfect, None)}
+    references = given["in-distribution"]
+    for value, (reference, _) in list(references.items()):
+        perfect = [[[t] for t in reference["target"].to_pylist()]]
+        references[value] = (reference.set_column(3, PREDICTION_SCHEMA.field("scores"), perfect), None)
     results, _ = score_task(spec, "E-LOC-AOA", given, BOOTSTRAP, 0, only=["leave-one-environment-out"])
     assert list(results) == ["leave-one-environment-out"]
     for record in results["leave-one-environment-out"].values():
         assert record["MeanAngularError"].in_distribution == pytest.approx(0, abs=1e-9)
         assert record["MeanAngularError"].score > 5
-    given["in-distribution"] = {"all": (reference.slice(1), None)}
-    with pytest.raises(InputError, match="in-distribution: scene_id: E_URBAN000 is missing"):
+    references["E_URBAN"] = (references["E_URBAN"][0].slice(1), None)
+    with pytest.raises(InputError, match="in-distribution E_URBAN: scene_id: E_URBAN000 is missing"):
         score_task(spec, "E-LOC-AOA", given, BOOTSTRAP, 0, only=["leave-one-environment-out"])
 
 
 def test_a_reference_that_is_undefined_leaves_the_others_scored(world):
     spec = world.manifest.tasks[AOA]
-    given = folds(spec, 1.0) | {"in-distribution": {"all": (PREDICTION_SCHEMA.empty_table(), "a class is missing")}}
+    missing = (PREDICTION_SCHEMA.empty_table(), "a class is missing")
+    given = folds(spec, 1.0) | {"in-distribution": dict.fromkeys(spec.held_out, missing)}
     results, draws = score_task(spec, "E-LOC-AOA", given, BOOTSTRAP, 0)
     record = results["leave-one-environment-out"]["E_URBAN"]["MeanAngularError"]
     assert record.score is not None
     assert record.in_distribution is None
-    assert results["in-distribution"]["all"]["MeanAngularError"].undefined_reason == "a class is missing"
-    assert ("in-distribution", "all", "MeanAngularError") not in draws
+    assert results["in-distribution"]["E_URBAN"]["MeanAngularError"].undefined_reason == "a class is missing"
+    assert ("in-distribution", "E_URBAN", "MeanAngularError") not in draws
 
 
 def test_replicates_come_back_by_model_task_and_value(world, tmp_path):
@@ -214,11 +257,11 @@ def test_replicates_come_back_by_model_task_and_value(world, tmp_path):
     _, draws = score_task(spec, "E-LOC-AOA", folds(spec, 1.0), BOOTSTRAP, 0)
     draws = dict(draws)
     key = ("leave-one-environment-out", "E_URBAN", "MeanAngularError")
-    draws[key] = draws[key].copy()
-    draws[key][0] = np.nan
+    draws[key] = Draws(draws[key].bootstrap.copy(), 30, np.arange(5.0), np.arange(3.0))
+    draws[key].bootstrap[0] = np.nan
     path = tmp_path / "toy" / "E-LOC-AOA" / "score_replicates.parquet"
     release = world.manifest.data_release_hash
-    made = ReplicateSource("toy", AOA.value, release, 0, "dev", None)
+    made = ReplicateSource("toy", AOA.value, release, 0, "dev")
     write_replicates(path, dict(reversed(draws.items())), made)
     first = path.read_bytes()
     write_replicates(path, draws, made)
@@ -227,16 +270,15 @@ def test_replicates_come_back_by_model_task_and_value(world, tmp_path):
     found = primary_replicates(world.manifest, files, 0, "dev")
     assert list(found) == ["toy"]
     assert sorted(found["toy"][AOA]) == ["E_RURAL", "E_URBAN"]
-    np.testing.assert_array_equal(found["toy"][AOA]["E_URBAN"], draws[key])
+    for kind, drawn in vars(draws[key]).items():
+        np.testing.assert_array_equal(getattr(found["toy"][AOA]["E_URBAN"], kind), drawn)
+    assert found["toy"][AOA]["E_RURAL"].jackknife is None
     with pytest.raises(InputError, match="given twice"):
         primary_replicates(world.manifest, files * 2, 0, "dev")
     for key, other in {"data_release_hash": "a" * 64, "seed": 1, "eval_split": "holdout", "model": "other"}.items():
         write_replicates(path, draws, replace(made, **{key: other}))
         with pytest.raises(InputError, match=f"score_replicates.parquet: {key}: {other}, expected"):
             primary_replicates(world.manifest, files, 0, "dev")
-    write_replicates(path, draws, replace(made, enrolment_seed=0))
-    with pytest.raises(InputError, match="enrolment_seed: 0, expected None"):
-        primary_replicates(world.manifest, files, 0, "dev")
     write_replicates(path, {}, made)
     assert primary_replicates(world.manifest, files, 0, "dev") == {"toy": {AOA: {}}}
 

@@ -28,6 +28,7 @@ class Manifest:
 def row(model, rank, average, separable, *, score=0.9, undefined=None, kind="backbone", real=None, met="unknown"):
     value = {"n": 40, "ci95": None if undefined else [0.8, 0.95], "in_distribution": 0.95}
     value |= {"score": None if undefined else score, "undefined_reason": undefined, "met_in_pretraining": met}
+    value |= {"regularisation": None}
     block = {"metric": "AUC", "unit": "1", "direction": "higher", "score": None if undefined else score}
     block |= {"standard_error": None, "undefined": undefined, "protocol": "leave-one-environment-out"}
     block |= {"axis": "environment", "values": {"E_URBAN": value, "E_RURAL": value}, "normalized": None}
@@ -37,15 +38,18 @@ def row(model, rank, average, separable, *, score=0.9, undefined=None, kind="bac
     block |= {"clipped": None, "in_ood_avg": True, "secondary_metrics": {"EER": other}}
     layered.pop("normalized")
     block |= {"secondary": {"leave-one-band-out": layered}, "standard_error": 0.01}
+    block |= {"beats_floor": None if undefined else {"p": 0.004, "one_sided": True}}
     ranges = {"min": 0.2, "max": 0.7, "averages": {"E-ID-FP": 0.2, "E-LOC-AOA": 0.7}}
-    span = {"leave_one_task_out": ranges, "leave_one_value_out": ranges, "fragile": True}
+    span = {"leave_one_task_out": ranges, "leave_one_value_out": ranges, "ranks": None, "fragile": True}
     provenance = {"name": model, "config_sha256": HASH, "weights_sha256": None, "pretraining": "unknown"}
     return {
         "model": model,
         "kind": kind,
         "rank": rank,
         "ood_avg": average,
+        "rank_range": None if rank is None else [rank, rank + 1],
         "ood_avg_ci95": None if average is None else [average - 0.1, average + 0.1],
+        "ood_avg_standard_errors": None if average is None else {"scenes": 0.04, "fit": 0.03, "enrolment": None},
         "undefined": undefined,
         "separable_from_next": separable,
         "tasks": {"E-ID-DRONE": block},

@@ -1,0 +1,59 @@
+"""The curves of the probe report: the score against the regularisation, and against the number of fit scenes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import altair as alt
+
+from emma.report.figures import PALETTE, SHAPES, spec
+from emma.results.probes import ProbesReport
+
+_DESCRIPTION = (
+    "Scores of frozen embeddings under the pinned head: left against the value of its regularisation, right against "
+    "the number of fit scenes, mean over five draws."
+)
+
+
+def curves(report: ProbesReport) -> dict[str, Any]:
+    """The figure as Vega-Lite JSON: a row of two panels per task, one line per model."""
+    models = list(report.models)
+    tasks = sorted({task for record in report.models.values() for task in record.tasks})
+    rows = list(_rows(report))
+    panels = [
+        alt.hconcat(*(_panel(rows, task, kind, models) for kind in ("regularisation", "scenes"))) for task in tasks
+    ]
+    return spec(alt.vconcat(*panels), _DESCRIPTION, page=False)
+
+
+def _panel(rows: list[dict[str, Any]], task: str, kind: str, models: list[str]) -> alt.LayerChart:
+    own = [row for row in rows if row["task"] == task and row["kind"] == kind and row["score"] is not None]
+    colours = alt.Scale(domain=models, range=[PALETTE[number % len(PALETTE)] for number in range(len(models))])
+    shapes = alt.Scale(domain=models, range=[SHAPES[number % len(SHAPES)] for number in range(len(models))])
+    title = {"regularisation": "regularisation of the head", "scenes": "fit scenes"}[kind]
+    base = alt.Chart(alt.Data(values=own)).encode(
+        x=alt.X("at:Q", scale=alt.Scale(type="log"), title=title),
+        y=alt.Y("score:Q", scale=alt.Scale(zero=False), title=own[0]["metric"] if own else None),
+        color=alt.Color("model:N", scale=colours, title=None),
+        tooltip=["model:N", "at:Q", "score:Q", "deviation:Q"],
+    )
+    lines = base.mark_line(strokeWidth=1.5)
+    points = base.mark_point(filled=True, size=40).encode(shape=alt.Shape("model:N", scale=shapes, title=None))
+    return (lines + points).properties(title=task, width=300, height=200)
+
+
+def _rows(report: ProbesReport) -> Iterator[dict[str, Any]]:
+    """Points of the curves; that of all fit scenes stands at twice the greatest number drawn."""
+    for name, record in report.models.items():
+        for task, probes in record.tasks.items():
+            head: Mapping[str, Any] = {"model": name, "task": task.value, "metric": probes.metric}
+            for each in probes.strengths:
+                place = {"kind": "regularisation", "at": each.regularisation}
+                yield {**head, **place, "score": each.probed.score, "deviation": None}
+            most = max((draws.scenes for draws in probes.label_efficiency if draws.scenes is not None), default=1)
+            for draws in probes.label_efficiency:
+                place = {"kind": "scenes", "at": draws.scenes if draws.scenes is not None else 2 * most}
+                score = None if draws.mean is None or not math.isfinite(draws.mean) else draws.mean
+                yield {**head, **place, "score": score, "deviation": draws.deviation}

@@ -1,0 +1,78 @@
+"""What an aggregate is the mean of, in few characters: no table shows a mean without its held-out values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from emma.evaluation.records import Score
+from emma.results.records import Board, Row
+from emma.tasks import TaskID
+
+#: Most held-out values that a cell shows one by one; of more it shows the lowest and the highest.
+MOST = 5
+#: A score is marked where its one-sided p against the floor is not below this.
+LEVEL = 0.05
+
+Number = Callable[[float | None], str]
+
+
+def short_names(names: Sequence[str]) -> list[str]:
+    """Names without the words, up to an underscore, that all of them begin with.
+
+    Example:
+        >>> short_names(["E_URBAN", "E_RURAL"])
+        ['URBAN', 'RURAL']
+        >>> short_names(["U01", "U02"])
+        ['U01', 'U02']
+    """
+    words = [name.split("_") for name in names]
+    shared = 0
+    while len(names) > 1 and all(len(own) > shared + 1 and own[shared] == words[0][shared] for own in words):
+        shared += 1
+    return ["_".join(own[shared:]) for own in words]
+
+
+def components_head(names: Sequence[str]) -> str:
+    """What the numbers of ``components_text`` are, for the head of a column."""
+    return ", ".join(short_names(names)) if len(names) <= MOST else f"lowest to highest of {len(names)}"
+
+
+def components_text(values: Iterable[Score], number: Number) -> str:
+    """The scores of held-out values, one by one or, of many, the lowest and the highest with what is undefined."""
+    scores = [value.score for value in values]
+    if len(scores) <= MOST:
+        return ", ".join(number(score) for score in scores)
+    defined = [score for score in scores if score is not None]
+    if not defined:
+        return "none defined"
+    undefined = len(scores) - len(defined)
+    return f"{number(min(defined))} to {number(max(defined))}" + (f", {undefined} undefined" if undefined else "")
+
+
+def scale_ends(board: Board, task: TaskID) -> tuple[float | None, float | None]:
+    """The score of the floor and that of the oracle on a task, the best of each where there are several."""
+    ends: list[float | None] = []
+    for kind in ("chance", "oracle"):
+        blocks = [row.tasks[task] for row in board.models if row.kind == kind and task in row.tasks]
+        scores = [block.score for block in blocks if block.score is not None]
+        pick = min if blocks and blocks[0].direction == "lower" else max
+        ends.append(pick(scores) if scores else None)
+    return ends[0], ends[1]
+
+
+def headroom(board: Board, row: Row, task: TaskID) -> float | None:
+    """How far a task score has come from the floor (0) to the oracle (1); None where one of the three is missing.
+
+    The floor's and the oracle's own rows have none.
+    """
+    floor, oracle = scale_ends(board, task)
+    score = row.tasks[task].score if task in row.tasks else None
+    if row.kind in ("chance", "oracle") or score is None or floor is None or oracle is None or floor == oracle:
+        return None
+    return (score - floor) / (oracle - floor)
+
+
+def above_floor(row: Row, task: TaskID) -> bool | None:
+    """Whether a task score beats the floor at ``LEVEL``, one-sided; None where it was not tested."""
+    test = row.tasks[task].beats_floor if task in row.tasks else None
+    return None if test is None else test.p < LEVEL

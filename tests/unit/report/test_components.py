@@ -1,0 +1,110 @@
+"""No mean stands alone: held-out values, floor and headroom beside it, in every form of the board."""
+
+import pytest
+
+from emma.report.data import components, details, rank_rows
+from emma.report.page import build_figures, build_page
+from emma.report.tables import markdown, tex
+from emma.results.components import above_floor, components_head, components_text, headroom, short_names
+from emma.results.frames import board_csv, board_frames
+from emma.results.leaderboard import board_text
+from emma.results.records import Board
+from emma.tasks import TaskID
+
+DRONE = TaskID.E_ID_DRONE
+
+
+def scaled(board, **kinds):
+    """The board with rows of other kinds and task scores: ``name=(kind, score)``."""
+    rows = []
+    for row in board.models:
+        kind, score = kinds.get(row.model, (row.kind, row.tasks[DRONE].score))
+        block = row.tasks[DRONE].model_copy(update={"score": score})
+        rows.append(row.model_copy(update={"kind": kind, "tasks": {DRONE: block}}))
+    return Board.model_validate(board.model_copy(update={"models": tuple(rows)}).model_dump())
+
+
+def uneven(board):
+    """The board with unlike held-out values in its first row, which does not beat the floor."""
+    first, *others = board.models
+    block = first.tasks[DRONE]
+    values = {
+        value: record.model_copy(update={"score": score})
+        for (value, record), score in zip(block.values.items(), (0.61, 0.79), strict=True)
+    }
+    test = block.beats_floor.model_copy(update={"p": 0.2})
+    block = block.model_copy(update={"values": values, "beats_floor": test})
+    return board.model_copy(update={"models": (first.model_copy(update={"tasks": {DRONE: block}}), *others)})
+
+
+def test_names_lose_the_words_that_all_share():
+    assert short_names(["E_URBAN", "E_RURAL", "E_MICRO"]) == ["URBAN", "RURAL", "MICRO"]
+    assert short_names(["U01", "U02"]) == ["U01", "U02"]
+    assert short_names(["E_URBAN"]) == ["E_URBAN"]
+    assert short_names(["E_A", "E_A"]) == ["A", "A"]
+
+
+def test_many_values_are_shown_by_their_ends(board):
+    record = next(iter(board.models[0].tasks[DRONE].values.values()))
+    many = [record.model_copy(update={"score": score}) for score in (0.5, 0.3, None, 0.9, 0.7, 0.4)]
+    assert components_text(many, lambda x: f"{x:.1f}") == "0.3 to 0.9, 1 undefined"
+    assert components_head([f"U{i}" for i in range(6)]) == "lowest to highest of 6"
+    assert components_text(many[:2], lambda x: f"{x:.1f}") == "0.5, 0.3"
+    assert components_text([many[2]] * 6, str) == "none defined"
+
+
+def test_every_table_shows_the_held_out_values_the_range_and_the_floor(board, manifest):
+    board = uneven(board)
+    page = build_page(board, build_figures(board, manifest))
+    for text in (board_text(board), markdown(board), tex(board)):
+        assert "URBAN, RURAL" in text
+        assert "(0.610, 0.790)" in text
+        assert "1 to 2" in text
+        assert "does not beat the floor" in text
+    assert "0.700~ (" in board_text(board)
+    assert "0.700† (" in markdown(board)
+    assert "0.700\\dag{} (" in tex(board)
+    for text in ("URBAN, RURAL", "<small>0.610, 0.790</small>", "<small>1 to 2</small>", "not above the floor"):
+        assert text in page
+    assert above_floor(board.models[0], DRONE) is False
+    assert above_floor(board.models[1], DRONE) is True
+    assert above_floor(board.models[3], DRONE) is None
+
+
+def test_headroom_runs_from_the_floor_to_the_oracle(board, manifest):
+    assert headroom(board, board.models[0], DRONE) is None
+    made = scaled(board, second=("chance", 0.5), textbook=("oracle", 0.9))
+    rows = {row.model: row for row in made.models}
+    assert headroom(made, rows["first"], DRONE) == pytest.approx(0.5)
+    assert headroom(made, rows["second"], DRONE) is headroom(made, rows["textbook"], DRONE) is None
+    assert components(made, rows["first"], DRONE) == "0.700, 0.700; 50 %"
+    assert details(made, DRONE)[0]["of the headroom"] == "50 %"
+    page = build_page(made, build_figures(made, manifest))
+    for text in (markdown(made), tex(made), page):
+        assert "an oracle knows its true parameters" in text
+        assert "; 50" in text
+    assert "(floor)" in markdown(made) and "(oracle)" in markdown(made)
+    assert '<span class="tag">floor</span>' in page
+
+
+def test_what_a_rank_rests_on_is_a_table(board, manifest):
+    (row, *_) = rank_rows(board)
+    assert (row["model"], row["error_by_scenes"], row["by_fits"], row["by_enrolment"]) == (
+        "first",
+        "0.040",
+        "0.030",
+        "–",
+    )
+    page = build_page(board, build_figures(board, manifest))
+    assert "Ranges of ranks, and standard errors of the OOD average." in page
+    assert details(board, DRONE)[0]["p against the floor"] == "0.004"
+
+
+def test_frames_and_csv_carry_range_floor_and_errors(board):
+    frames = board_frames(board)
+    first = frames.models.iloc[0]
+    assert (first["rank_best"], first["rank_worst"], first["ood_avg_error_fit"]) == (1, 2, 0.03)
+    assert frames.scores.iloc[0]["floor_p"] == 0.004
+    assert {"gap_low", "gap_high", "error_scenes"} <= set(frames.held_out_values)
+    head, line, *_ = board_csv(board).splitlines()
+    assert dict(zip(head.split(","), line.split(","), strict=False))["rank_worst"] == "2"
