@@ -10,18 +10,18 @@ import pyarrow as pa
 import torch
 from measuring import Runs, deliver, figure, in_turn, parser
 
-from emma.backbones.conv import _KERNEL, _STRIDES, _WIDTHS, random_conv
+from emma.backbones.conv import _FILTERS, _KERNEL, _PASSED, _STRIDES, _WIDTHS, first_stride, random_conv
 from emma.backbones.embed import embed_batch
 from emma.backbones.inputs import Contract
 
 
 def operations(antennas: int, samples: int) -> int:
     """Floating-point operations of the convolutions for one scene."""
-    total, inputs, positions = 0, 2 * antennas, samples
-    for width, stride in zip(_WIDTHS, _STRIDES, strict=True):
+    total, positions = 0, samples
+    inputs = (2 * antennas, _PASSED, *_WIDTHS[:-1])
+    for taken, width, stride in zip(inputs, (_FILTERS, *_WIDTHS), (first_stride(samples), *_STRIDES), strict=True):
         positions = (positions - 1) // stride + 1
-        total += 2 * positions * width * inputs * _KERNEL
-        inputs = width
+        total += 2 * positions * width * taken * _KERNEL
     return total
 
 

@@ -8,6 +8,7 @@ from measuring import Figure, deliver, figure, in_turn, parser
 
 from common.hashing import sha256, table_hash
 from emma.data.embeddings import EMBEDDING_SCHEMA
+from emma.data.samples import Stored
 from emma.data.scenes import METADATA_SCHEMA, identify_all
 from emma.data.tables import matrix_to_lists
 
@@ -29,16 +30,17 @@ def embeddings(rows: int, width: int, runs: int) -> Figure:
 def scenes(count: int, antennas: int, samples: int, runs: int) -> Figure:
     """Scene ids of a chunk: metadata and samples of every scene."""
     rng = np.random.default_rng(0)
-    iq = rng.standard_normal((count, antennas, samples, 2)).astype(np.float32).view(np.complex64)[..., 0]
+    pairs = rng.integers(-32767, 32768, (count, antennas, samples, 2), np.int16)
+    stored = Stored(pairs, rng.random(count, np.float32))
     columns = {
         entry.name: rng.standard_normal(count) if entry.type == pa.float64() else [f"{entry.name}"] * count
         for entry in METADATA_SCHEMA
     }
     metadata = pa.table(columns, schema=METADATA_SCHEMA)
     ours, other = in_turn(
-        lambda: identify_all(iq, metadata), lambda: [hashlib.sha256(scene).hexdigest() for scene in iq], runs
+        lambda: identify_all(stored, metadata), lambda: [hashlib.sha256(scene).hexdigest() for scene in pairs], runs
     )
-    return _figure(f"scene ids, {count} scenes of {antennas} x {samples} samples", ours, other, iq.nbytes)
+    return _figure(f"scene ids, {count} scenes of {antennas} x {samples} samples", ours, other, pairs.nbytes)
 
 
 def _figure(what: str, ours: object, other: object, size: int) -> Figure:

@@ -31,10 +31,12 @@ class Links:
     def __init__(self) -> None:
         self.calls: list[tuple[np.ndarray, np.ndarray, np.ndarray, float]] = []
 
-    def apply_channel(self, signal: np.ndarray, gains: np.ndarray, delays: np.ndarray, rate: float) -> np.ndarray:
+    def apply_channel(
+        self, signal: np.ndarray, gains: np.ndarray, delays: np.ndarray, rate: float, window: slice | None = None
+    ) -> np.ndarray:
         """Note the call and apply the channel."""
         self.calls.append((signal, gains, delays, rate))
-        return apply_channel(signal, gains, delays, rate)
+        return apply_channel(signal, gains, delays, rate, window)
 
     def response(self, gains: np.ndarray, delays: np.ndarray, samples: int, rate: float) -> np.ndarray:
         """Note the call, with a signal of ones for the one that is not seen here, and return the response."""

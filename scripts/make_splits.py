@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument("--train-index", type=Path, required=True, help="index of the task's TRAIN scenes")
     parser.add_argument("--eval-index", type=Path, required=True, help="index of its evaluation scenes")
     parser.add_argument("--eval-split", type=Split, required=True, help="DEV or HOLDOUT")
-    parser.add_argument("--seed", type=natural, required=True, help="the run's seed, which draws enrolment sessions")
+    parser.add_argument("--seed", type=natural, required=True, help="the run's seed, which draws references")
     parser.add_argument("--out", type=Path, nargs="+", required=True, help="files PROTOCOL/VALUE/{train,eval}.parquet")
     arguments = parser.parse_args()
     manifest = load_manifest(arguments.manifest)

@@ -2,15 +2,13 @@
 
 from pathlib import Path
 
-import pyarrow as pa
-
 from common.errors import InputError, OneLineParser, natural, run_script
 from common.files import write_json
-from emma.data.protocols import InDistribution
+from emma.data.protocols import reference_name
 from emma.data.release import load_manifest
 from emma.data.tables import without_pandas
 from emma.evaluation.fitting import PredictedFold, check_complete, read_fitted
-from emma.evaluation.scoring import ReplicateSource, fold_record, score_task, write_replicates
+from emma.evaluation.scoring import Predicted, ReplicateSource, fold_record, score_task, write_replicates
 from emma.evaluation.task_metrics import check_metrics
 from emma.results.layout import Layout
 from emma.tasks import TaskID
@@ -23,7 +21,7 @@ def main() -> None:
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
     parser.add_argument("--model", required=True, help="the model's name")
     parser.add_argument("--task", required=True, help="a task of the release")
-    files = "files PROTOCOL/VALUE/predictions.parquet, readouts beside them; with the in-distribution fold"
+    files = "files PROTOCOL/VALUE/predictions.parquet, readouts beside them; with those of their references"
     parser.add_argument("--predictions", type=Path, nargs="+", required=True, help=files)
     sides = "files PROTOCOL/VALUE/eval.parquet of the same folds, which say what must be predicted"
     parser.add_argument("--folds", type=Path, nargs="+", required=True, help=sides)
@@ -43,22 +41,23 @@ def main() -> None:
             raise InputError(f"--folds: no {'/'.join(place)}/eval.parquet, expected one per file of predictions")
         check_complete(path, folds[place].predictions, sides[place], *place)
     scored = {path: Layout.protocol_of(path) for path in arguments.metrics}
-    for place in (*scored.values(), (InDistribution.name, "all")):
+    for place in dict.fromkeys(
+        each for name, value in scored.values() for each in ((name, value), (reference_name(spec, name), value))
+    ):
         if place not in folds:
             raise InputError(f"predictions: no {' '.join(place)}, expected among them")
     splits = {fold.eval_split for fold in folds.values()}
     if len(splits) > 1:
         raise InputError("predictions: eval_split: both dev and holdout, expected one split")
-    inputs: dict[str, dict[str, tuple[pa.Table, str | None]]] = {}
+    inputs: dict[str, dict[str, Predicted]] = {}
     for (protocol, value), fold in folds.items():
-        inputs.setdefault(protocol, {})[value] = (fold.predictions, fold.undefined_reason)
+        inputs.setdefault(protocol, {})[value] = Predicted(*fold.scored)
     only = {protocol for protocol, _ in scored.values()}
     scores, replicates = score_task(spec, task, inputs, manifest.bootstrap, arguments.seed, only=only)
     for path, place in scored.items():
         record = fold_record(arguments.model, task, place, scores, folds[place], manifest, arguments.seed)
         write_json(path, record.model_dump(mode="json"))
-    enrolment_seed = folds[InDistribution.name, "all"].enrolment_seed
-    made = (arguments.model, task.value, manifest.data_release_hash, arguments.seed, splits.pop(), enrolment_seed)
+    made = (arguments.model, task.value, manifest.data_release_hash, arguments.seed, splits.pop())
     write_replicates(arguments.replicates, replicates, ReplicateSource(*made))
 
 

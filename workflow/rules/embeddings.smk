@@ -1,4 +1,4 @@
-# Weights that a rule trains, and the embeddings of every scene, once per model and task.
+# Weights that a rule trains, and the embeddings of every scene, once per model and task; an oracle's by the generator.
 
 
 rule pretrain:
@@ -34,6 +34,8 @@ rule embed:
         LAYOUT.embeddings("{model}", "{task}"),
     log:
         LAYOUT.log("embed", "{model}", "{task}"),
+    wildcard_constraints:
+        model=PLAN.any_of(PLAN.embedding()),
     conda:
         ENV
     params:
@@ -47,4 +49,31 @@ rule embed:
             "embed",
             "--model-config config/models/{wildcards.model}.yaml --scenes {input.scenes}",
             "{params.weights} --out {output}",
+        )
+
+
+rule truth:
+    input:
+        channels=expand(LAYOUT.channels("{split}"), split=["TRAIN", EVAL]),
+        indexes=expand(LAYOUT.index("{{task}}", "{split}"), split=["TRAIN", EVAL]),
+    output:
+        LAYOUT.embeddings("{model}", "{task}"),
+    log:
+        LAYOUT.log("truth", "{model}", "{task}"),
+    wildcard_constraints:
+        model=PLAN.any_of(PLAN.oracles()),
+    conda:
+        ENV
+    params:
+        code=code("make_truth"),
+        model=lambda wildcards: PLAN.model_text(wildcards.model),
+        recipe=PLAN.recipe_text(),
+        release=RELEASE,
+        splits=f"TRAIN {EVAL}",
+    shell:
+        program(
+            "make_truth",
+            "--release-config {params.release} --model-config config/models/{wildcards.model}.yaml",
+            "--task {wildcards.task} --splits {params.splits} --channels {input.channels}",
+            "--indexes {input.indexes} --out {output}",
         )

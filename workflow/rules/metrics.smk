@@ -5,7 +5,6 @@ for task in PLAN.tasks:
         scored = PLAN.folds(task, stress=stress)
         if not scored:
             continue
-        read = scored + [PLAN.reference] * stress
 
         rule:
             name:
@@ -13,10 +12,11 @@ for task in PLAN.tasks:
             input:
                 manifest=LAYOUT.manifest,
                 predictions=[
-                    LAYOUT.predictions("{model}", task, *fold) for fold in read
+                    LAYOUT.predictions("{model}", task, *fold) for fold in scored
                 ],
-                readouts=[LAYOUT.readout("{model}", task, *fold) for fold in read],
-                folds=[LAYOUT.side(task, *fold, "eval") for fold in read],
+                readouts=[LAYOUT.readout("{model}", task, *fold) for fold in scored],
+                refits=[LAYOUT.refits("{model}", task, *fold) for fold in scored],
+                folds=[LAYOUT.side(task, *fold, "eval") for fold in scored],
             output:
                 metrics=[LAYOUT.metrics("{model}", task, *fold) for fold in scored],
                 replicates=LAYOUT.replicates("{model}", task, kind),

@@ -97,6 +97,71 @@ rule stress_report:
         )
 
 
+# Other probes of the same embeddings: beside the board, never in it.
+rule probe:
+    input:
+        manifest=LAYOUT.manifest,
+        embeddings=lambda wildcards: [
+            LAYOUT.embeddings(wildcards.model, task)
+            for task in PLAN.tasks_of(wildcards.model)
+        ],
+        scenes=lambda wildcards: [
+            file(task, split)
+            for task in PLAN.tasks_of(wildcards.model)
+            for split in ("TRAIN", EVAL)
+            for file in (LAYOUT.index, LAYOUT.labels)
+        ],
+    output:
+        LAYOUT.probes("{model}"),
+    log:
+        LAYOUT.log("probes", "{model}"),
+    conda:
+        ENV
+    params:
+        code=code("probe_model"),
+        model=lambda wildcards: PLAN.model_text(wildcards.model),
+        eval_split=EVAL,
+        seed=SEED,
+    shell:
+        program(
+            "probe_model",
+            "--manifest {input.manifest} --model-config config/models/{wildcards.model}.yaml",
+            "--results $(dirname $(dirname {input.manifest})) --eval-split {params.eval_split} --seed {params.seed}",
+            "--out {output}",
+        )
+
+
+rule probe_report:
+    input:
+        manifest=LAYOUT.manifest,
+        probes=expand(LAYOUT.probes("{model}"), model=PLAN.models),
+    output:
+        report=report(
+            LAYOUT.report("probes"),
+            caption="../report/probes.rst",
+            category="4. Reports",
+            labels={"what": "scores under other probes", "as": "JSON"},
+        ),
+        figure=report(
+            LAYOUT.report("probes", "svg"),
+            caption="../report/probes.rst",
+            category="3. Figures",
+            labels={"what": "probes", "as": "SVG"},
+        ),
+    log:
+        LAYOUT.log("probe_report"),
+    conda:
+        ENV
+    params:
+        code=code("build_probes"),
+    shell:
+        program(
+            "build_probes",
+            "--manifest {input.manifest} --probes {input.probes}",
+            "--out {output.report} --figure {output.figure}",
+        )
+
+
 # What people read of the board. Its figures are as many as the tasks ask for; those of captures only where they are.
 rule page:
     input:

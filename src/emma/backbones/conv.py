@@ -13,35 +13,50 @@ from torch import nn
 from emma.backbones.base import IQ, Backbone, Embeddings
 from emma.backbones.inputs import as_channels
 
-_WIDTHS = (32, 64, 128)
-_KERNEL, _STRIDES = 9, (1, 4, 4)
+#: Filters of the first layer, how many of them go on, and filters of the layers after it; the latter's strides.
+_FILTERS, _PASSED, _WIDTHS = 256, 32, (64, 128)
+_STRIDES = (4, 4)
+#: Positions of the first layer in a scene: longer scenes are strided, since neighbours tell nearly the same.
+_POSITIONS = 512
+_KERNEL, _GAIN = 9, 2.0
 
 
 class Encoder(nn.Module):
-    """Strided convolutions over time on the I and Q of every antenna, pooled to means and deviations.
+    """Convolutions over time on the I and Q of every antenna, pooled over time after the first and the last layer.
 
     Args:
         antennas: A; the input is float32 ``[B, 2A, T]``.
 
-    The embedding is float32 ``[B, 256]``: mean and standard deviation over time of the last layer's 128 channels.
+    The first layer's rectified filters mix antennas with their phases, and nothing normalises them: their means are
+    functions of the covariance of antennas and lags, which a normalisation by groups would take away. The embedding is
+    float32 ``[B, 512]``: these 256 means, and mean and standard deviation of the last layer's 128 channels.
     """
 
-    embedding_dim = 2 * _WIDTHS[-1]
+    embedding_dim = _FILTERS + 2 * _WIDTHS[-1]
 
     def __init__(self, antennas: int) -> None:
         super().__init__()
-        layers: list[nn.Module] = []
-        inputs = 2 * antennas
+        self.first = nn.Conv1d(2 * antennas, _FILTERS, _KERNEL, padding=_KERNEL // 2)
+        layers: list[nn.Module] = [nn.GroupNorm(8, _PASSED)]
+        inputs = _PASSED
         for width, stride in zip(_WIDTHS, _STRIDES, strict=True):
-            layers += [nn.Conv1d(inputs, width, _KERNEL, stride=stride, padding=_KERNEL // 2), nn.GroupNorm(8, width)]
-            layers += [nn.GELU()]
+            layers += [nn.Conv1d(inputs, width, _KERNEL, stride=stride, padding=_KERNEL // 2)]
+            layers += [nn.GroupNorm(8, width), nn.GELU()]
             inputs = width
         self.layers = nn.Sequential(*layers)
 
     def forward(self, channels: torch.Tensor) -> torch.Tensor:
-        """Embed ``[B, 2A, T]`` as ``[B, 256]``."""
-        hidden = self.layers(channels)
-        return torch.cat([hidden.mean(dim=2), hidden.std(dim=2)], dim=1)
+        """Embed ``[B, 2A, T]`` as ``[B, 512]``."""
+        first, stride = self.first, first_stride(channels.shape[2])
+        filtered = nn.functional.conv1d(channels, first.weight, first.bias, stride, _KERNEL // 2)
+        filtered = torch.relu(_GAIN * filtered)
+        hidden = self.layers(filtered[:, :_PASSED])
+        return torch.cat([filtered.mean(dim=2), hidden.mean(dim=2), hidden.std(dim=2)], dim=1)
+
+
+def first_stride(samples: int) -> int:
+    """Stride of the first layer for a scene of so many samples."""
+    return max(1, samples // _POSITIONS)
 
 
 class ConvBackbone:
@@ -54,7 +69,7 @@ class ConvBackbone:
 
     @torch.inference_mode()
     def embed(self, iq: IQ, sample_rate_hz: float, center_frequency_hz: float) -> Embeddings:
-        """Embed complex64 ``[B, A, T]`` as float32 ``[B, 256]``; ValueError where no encoder takes A antennas."""
+        """Embed complex64 ``[B, A, T]`` as float32 ``[B, 512]``; ValueError where no encoder takes A antennas."""
         del sample_rate_hz, center_frequency_hz
         antennas = iq.shape[1]
         if antennas not in self._encoders:
@@ -65,11 +80,11 @@ class ConvBackbone:
 
 
 def _portions(channels: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Scenes ``[B, 2A, T]`` in portions whose activations stay in a processor's cache, four MiB in the first layer.
+    """Scenes ``[B, 2A, T]`` in portions whose activations stay small, 32 MiB in the first layer.
 
     No portion is a single scene unless all is: for one scene torch takes another kernel, which rounds otherwise.
     """
-    size = max(2, 2**15 // channels.shape[2])
+    size = max(2, first_stride(channels.shape[2]) * 2**15 // channels.shape[2])
     if channels.device.type != "cpu" or len(channels) <= size + 1:
         return (channels,)
     portions = torch.split(channels, size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -91,18 +91,37 @@ def write_embeddings(
     Raises:
         InputError: broken scenes, a scene that occurs twice, or a model that breaks its contract.
     """
-    metadata = {"embedding_dim": str(backbone.embedding_dim)} | provenance.metadata
-    schema = EMBEDDING_SCHEMA.with_metadata(metadata)
+
+    def parts() -> Iterator[tuple[pa.ChunkedArray, Embeddings]]:
+        for scene_path in scene_paths:
+            for index, iq in iterate_scenes(scene_path):
+                yield index["scene_id"], embed_batch(backbone, iq, index, contract)
+
+    write_parts(path, parts(), backbone.embedding_dim, provenance)
+
+
+def write_parts(
+    path: str | Path, parts: Iterable[tuple[pa.ChunkedArray, Embeddings]], width: int, provenance: Provenance
+) -> None:
+    """Write embeddings that come in parts, one row group each.
+
+    Args:
+        path: the Parquet table.
+        parts: scene ids ``[n]`` with float32 embeddings ``[n, width]``.
+        width: of every embedding.
+        provenance: the model's.
+
+    Raises:
+        InputError: a scene that occurs twice.
+    """
+    schema = EMBEDDING_SCHEMA.with_metadata({"embedding_dim": str(width)} | provenance.metadata)
     ids: list[pa.ChunkedArray] = []
     # Hardly two values are the same: dictionaries would add half to the file.
     plain = {"compression": "none", "use_dictionary": False}
     with atomic(path) as temporary, pq.ParquetWriter(temporary, schema, **plain) as writer:
-        for scene_path in scene_paths:
-            for index, iq in iterate_scenes(scene_path):
-                values = embed_batch(backbone, iq, index, contract)
-                columns = [index["scene_id"].combine_chunks(), matrix_to_lists(values)]
-                writer.write_table(pa.table(columns, schema=schema))
-                ids.append(index["scene_id"])
+        for part, values in parts:
+            writer.write_table(pa.table([part.combine_chunks(), matrix_to_lists(values)], schema=schema))
+            ids.append(part)
         unique_ids(path, pa.chunked_array([chunk for column in ids for chunk in column.chunks], pa.string()))
 
 

@@ -43,15 +43,19 @@ class PretrainRule(Strict):
 class ModelConfig(Contract):
     """The content of ``config/models/NAME.yaml``.
 
-    Either ``factory`` ("package.module:function", called with the weights and ``options``) or ``onnx``; weights as
-    safetensors with their SHA-256, or made by ``pretrain``. How scenes reach the model is its Contract. ``tasks``
-    limits a model to some tasks; such a model has no OOD average. ``licence`` is the weights' own (SPDX).
+    Either ``factory`` ("package.module:function", called with the weights and ``options``) or ``onnx``, or ``truth``
+    for an oracle; weights as safetensors with their SHA-256, or made by ``pretrain``. How scenes reach the model is its
+    Contract. ``tasks`` limits a model to some tasks; such a model has no OOD average. ``licence`` is the weights' own
+    (SPDX).
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="the file's name")]
     kind: Annotated[
-        Literal["backbone", "reference"],
-        Field(description="`backbone`, or `reference` for a textbook row outside the ranking"),
+        Literal["backbone", "reference", "chance", "oracle", "control"],
+        Field(
+            description="`backbone`, or what a row outside the ranking is: a textbook `reference`, the floor "
+            "(`chance`), an `oracle` of true parameters, or a `control`"
+        ),
     ] = "backbone"
     factory: Annotated[
         Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None,
@@ -70,6 +74,13 @@ class ModelConfig(Contract):
             "with a `pooling`"
         ),
     ] = None
+    truth: Annotated[
+        bool,
+        Field(
+            description="instead of `factory` or `onnx`: the generator writes the embeddings, from the true parameters "
+            "of the scenes; for `kind: oracle` alone"
+        ),
+    ] = False
     weights: Annotated[str | None, Field(description="safetensors file, relative to the project")] = None
     weights_sha256: Annotated[
         Hash | None,
@@ -98,7 +109,11 @@ class ModelConfig(Contract):
 
     @model_validator(mode="after")
     def _one_source(self) -> ModelConfig:
-        if (self.factory is None) == (self.onnx is None):
+        if self.truth != (self.kind == "oracle"):
+            raise ValueError("truth: expected with kind oracle, and only then")
+        if self.truth and (self.factory, self.onnx, self.weights, self.pretrain, self.options) != (*[None] * 4, {}):
+            raise ValueError("truth: the generator's, expected no factory, onnx, weights, pretrain or options")
+        if not self.truth and (self.factory is None) == (self.onnx is None):
             raise ValueError("factory, onnx: expected exactly one of them")
         if self.onnx is not None and (self.pretrain is not None or self.weights is not None or self.options):
             raise ValueError("onnx: holds its own weights, expected no weights, options or pretrain")
@@ -178,6 +193,8 @@ def load_backbone(
     Returns:
         the backbone, and its provenance.
     """
+    if config.truth:
+        raise InputError(f"model {config.name}: truth: the generator writes its embeddings, expected a model to load")
     backbone: Backbone
     if config.onnx is not None:
         data = _read_pinned(Path(root) / config.onnx, config.weights_sha256)

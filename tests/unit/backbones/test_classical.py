@@ -23,6 +23,7 @@ REFERENCES = {
     "k_factor_delay": (TaskID.E_LOC_LOS, (8, 256)),
     "cumulants": (TaskID.E_ID_AMC, (1, 1024)),
     "waveform_bank": (TaskID.E_ID_DRONE, (1, 4096)),
+    "impairments": (TaskID.E_ID_FP, (1, 1024)),
 }
 RATE = 20e6
 
@@ -49,7 +50,7 @@ def test_configs_are_references_of_one_task(name: str) -> None:
 
 def test_options_are_what_the_recipe_states(recipe: Recipe) -> None:
     array = recipe.tasks["E-LOC-AOA"].array
-    stated = {"kind": array.kind, "elements": array.elements, "spacing_wavelengths": array.spacing_wavelengths}
+    stated = {"kind": array.kind, "elements": array.elements, "spacing_m": array.spacing_m}
     assert shipped("music")[2].options == stated
     uplink = recipe.tasks["E-LOC-LOS"]
     keys = ("subcarriers", "active_subcarriers", "cyclic_prefix")
@@ -69,6 +70,27 @@ def test_a_scene_is_embedded_by_itself_and_finitely(name: str) -> None:
     assert np.isfinite(together).all()
     alone = np.concatenate([backbone.embed(scene[None], RATE, 2.44e9) for scene in iq])
     np.testing.assert_allclose(together, alone, rtol=1e-4, atol=1e-5)
+
+
+def test_the_covariance_is_the_arrays_own_numbers() -> None:
+    """Trace 1, blind to level and carrier phase, whole: the matrix comes back from its numbers."""
+    backbone, _, config = shipped("array_covariance")
+    assert (config.kind, config.tasks) == ("reference", (TaskID.E_LOC_AOA, TaskID.E_LOC_LOS))
+    assert backbone.embedding_dim == 64
+    iq = complex_normal(stream(0, "covariance"), (4, 8, 256))
+    mixed = (complex_normal(stream(0, "mix"), (8, 8)) @ iq).astype(np.complex64)
+    numbers = backbone.embed(mixed, RATE, 2.44e9)
+    np.testing.assert_allclose(backbone.embed(mixed * np.complex64(3j), RATE, 2.44e9), numbers, atol=1e-6)
+    upper, lower = np.triu_indices(8), np.triu_indices(8, 1)
+    matrix = np.zeros((4, 8, 8), complex)
+    matrix[:, *upper] = numbers[:, :36]
+    matrix[:, *lower] += 1j * numbers[:, 36:]
+    wanted = mixed.astype(complex) @ mixed.conj().transpose(0, 2, 1)
+    wanted /= np.trace(wanted, axis1=1, axis2=2)[:, None, None]
+    np.testing.assert_allclose(matrix, np.triu(wanted), atol=1e-6)
+    assert not backbone.embed(np.zeros((1, 8, 16), np.complex64), RATE, 2.44e9).any()
+    with pytest.raises(ValueError, match="1 antennas, expected 8"):
+        backbone.embed(np.ones((1, 1, 16), np.complex64), RATE, 2.44e9)
 
 
 def off(found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
@@ -102,7 +124,7 @@ def test_music_recovers_azimuths_all_round(snr_db: float | None) -> None:
     found = arrays.music_azimuth(scene, places)
     assert ((found >= 0) & (found < 360)).all()
     assert off(found, azimuth).max() < bound
-    embedded = arrays.music().embed(scene.astype(np.complex64), RATE, 2.44e9)
+    embedded = arrays.music(spacing_m=0.05).embed(scene.astype(np.complex64), RATE, 0.5 * 299792458.0 / 0.05)
     np.testing.assert_allclose(np.degrees(np.arctan2(embedded[:, 1], embedded[:, 0])) % 360, found, atol=0.01)
 
 
@@ -228,9 +250,9 @@ def emitted(recipe: Recipe) -> dict[str, np.ndarray]:
 
 def test_the_prefix_of_15_khz_is_found_and_nothing_elses(emitted) -> None:
     found = {name: waveforms.prefix_statistic(x, RATE / 15e3, 94) for name, x in emitted.items()}
-    for name, values in found.items():
-        if name in {"drone-video-ofdm", "lte-ofdm"}:
-            assert values.min() > 0.6, name
+    assert found["lte-ofdm"].min() > 0.6
+    # A broadcast of few symbols is not in every window.
+    assert np.median(found["drone-id-ofdm"]) > 0.8
     for name in ("wifi-ofdm", "noise"):
         assert found[name].max() < 0.6, name
 

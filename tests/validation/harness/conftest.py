@@ -112,15 +112,14 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Release:
-    """Generated once: TRAIN and DEV of every task."""
-    results = tmp_path_factory.mktemp("release")
-    config = ReleaseConfig.model_validate(small_release())
+def made_release(data: dict, results: Path) -> Release:
+    """TRAIN and DEV of every task of a release's mapping, made and frozen in a folder."""
+    config = ReleaseConfig.model_validate(data)
     recipe = Recipe.from_mapping(config.rfgen)
     paths: dict[TaskID, dict[Split, Path]] = {}
     for split in (Split.TRAIN, Split.DEV):
-        rays = channels.split_table(recipe, split.value, config.seed)
+        linked = any(recipe.tasks[task].needs_links for task in config.tasks)
+        rays = channels.split_table(recipe, split.value, config.seed) if linked else None
         for task in config.tasks:
             folder = results / "scenes" / task.value
             folder.mkdir(parents=True, exist_ok=True)
@@ -132,6 +131,27 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Release:
     manifest = freeze(config, paths, rfgen.__version__, rfgen.source_digest())
     write_json(results / "release" / "manifest.json", manifest_record(manifest))
     return Release(results, config)
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """Generated once: TRAIN and DEV of every task."""
+    return made_release(small_release(), tmp_path_factory.mktemp("release"))
+
+
+@pytest.fixture(scope="session")
+def identification(tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """The tasks without links at sizes that give a comparison power: twelve sessions a unit, 528 signals a split."""
+    data = small_release()
+    wanted = {"E-ID-FP", "E-ID-AMC"}
+    data["tasks"] = {task: spec for task, spec in data["tasks"].items() if task in wanted}
+    data["stress_regimes"] = {task: regimes for task, regimes in data["stress_regimes"].items() if task in wanted}
+    sizes = {"TRAIN": 4, "DEV": 4, "HOLDOUT": 4, "PRETRAIN": 4}
+    receivers = [f"R{number:02d}" for number in range(1, 25)]
+    data["rfgen"]["tasks"]["E-ID-FP"] |= {"sessions": 12, "receivers": receivers, "chunk": 4, "captures": sizes}
+    sizes = {"TRAIN": 88, "DEV": 88, "HOLDOUT": 44, "PRETRAIN": 44}
+    data["rfgen"]["tasks"]["E-ID-AMC"] |= {"chunk": 44, "scenes": sizes}
+    return made_release(data, tmp_path_factory.mktemp("identification"))
 
 
 @pytest.fixture(scope="session", name="small_release")

@@ -2,15 +2,17 @@
 
 import inspect
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from common.errors import InputError
-from common.files import parse
+from common.files import parse, write_json
 from emma import OODAvg, TaskID
 from emma.backbones.load import load_model_config
 from emma.data.protocols import board_protocols
+from emma.data.release import load_manifest, manifest_record
 from emma.evaluation.scoring import score_task
 from emma.results.aggregate import normalise_task, summarise
 from emma.results.evaluator import predictions_of
@@ -102,8 +104,43 @@ def test_the_anchors_are_those_of_the_manifest_and_pinned_by_its_hash(small, run
         build_board(manifest, {"a": record}, {"dsp": draws})
 
 
-def test_no_holdout_score_can_reach_the_anchors() -> None:
-    """What normalises takes specs and scores, and keeps nothing between calls."""
+def holdout(run):
+    """A run as HOLDOUT would give it: other scores of the same model, under the same release."""
+    record, draws = run
+    return record.model_copy(update={"eval_split": "holdout"}), draws
+
+
+def test_anchors_moved_by_holdout_scores_are_refused(small, runs, tmp_path) -> None:
+    """The worst HOLDOUT score of any model as the anchor of no skill: in the manifest, by a new hash, on the board."""
+    worst = max(moved(small, runs[name], 0.2, name)[0].tasks[TaskID.E_LOC_AOA].score for name in MODELS)
+    spec = small.manifest.spec("E-LOC-AOA")
+    assert worst != spec.anchors.maximum
+    anchors = spec.anchors.model_copy(update={"maximum": worst})
+    tasks = small.manifest.tasks | {TaskID.E_LOC_AOA: spec.model_copy(update={"anchors": anchors})}
+    renewed = small.manifest.model_copy(update={"tasks": tasks})
+    # Written into the frozen manifest, the anchor breaks its hash.
+    path = small.results / "release" / "manifest.json"
+    written = json.loads(path.read_text())
+    written["tasks"]["E-LOC-AOA"]["anchors"]["maximum"] = worst
+    (tmp_path / "manifest.json").write_text(json.dumps(written))
+    with pytest.raises(InputError, match="the hash of the content"):
+        load_manifest(tmp_path / "manifest.json")
+    # With a hash of its own it is another release, whose board takes no run of this one.
+    write_json(tmp_path / "manifest.json", manifest_record(renewed))
+    loaded = load_manifest(tmp_path / "manifest.json")
+    assert loaded.spec("E-LOC-AOA").anchors.maximum == worst
+    with pytest.raises(InputError, match="data_release_hash"):
+        board_of(SimpleNamespace(manifest=loaded), runs)
+
+
+def test_a_holdout_run_among_dev_runs_is_refused(small, runs) -> None:
+    """Its scores could stand beside theirs, and in the floor or the headroom that others are read against."""
+    with pytest.raises(InputError, match="eval_split"):
+        board_of(small, runs | {"random_conv": holdout(runs["random_conv"])})
+
+
+def test_what_normalises_takes_no_scores_of_others() -> None:
+    """What normalises takes specs and scores of one model, and keeps nothing between calls."""
     assert list(inspect.signature(OODAvg.__init__).parameters) == ["self", "tasks"]
     assert list(inspect.signature(OODAvg.normalised).parameters) == ["self", "task", "score"]
 

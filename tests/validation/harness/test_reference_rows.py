@@ -10,6 +10,7 @@ TEXTBOOKS = {
     "k_factor_delay": TaskID.E_LOC_LOS,
     "cumulants": TaskID.E_ID_AMC,
     "waveform_bank": TaskID.E_ID_DRONE,
+    "impairments": TaskID.E_ID_FP,
 }
 MODELS = ("prior", "random_conv", "dsp")
 
@@ -54,15 +55,19 @@ def test_a_reference_over_all_tasks_has_an_average_and_no_rank(small) -> None:
     row = next(row for row in made.models if row.model == "dsp")
     assert row.ood_avg is not None
     assert row.rank is row.separable_from_next is None
-    assert [row.model for row in made.models] == [*report.ranking, "dsp"]
-    assert len(report.gaps) == 1
+    assert [row.model for row in made.models if row.rank] == list(report.ranking) == ["random_conv"]
+    assert report.gaps == ()
 
 
 @pytest.mark.parametrize("name", TEXTBOOKS)
 def test_a_textbook_beats_chance(small, together, name: str, record_property) -> None:
-    """By the interval of every held-out value; beside the learned rows, whatever they are."""
+    """By the interval of every held-out value, or the mean over units; beside the learned rows, whatever they are."""
     rows = {row.model: row.tasks[TEXTBOOKS[name]] for row in together[0].models if TEXTBOOKS[name] in row.tasks}
     record_property(name, {model: block.score for model, block in rows.items()})
+    if name == "impairments":
+        # Four captures in each of two queried sessions give no interval of one unit that says much.
+        assert rows[name].score > rows["prior"].score + 0.2
+        return
     for value, record in rows[name].values.items():
         floor = rows["prior"].values[value]
         if rows[name].direction == "lower":

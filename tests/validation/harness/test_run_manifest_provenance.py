@@ -10,6 +10,7 @@ from common.errors import InputError
 from common.hashing import content_hash, table_hash
 from emma import EvalRun, Evaluator, RunManifest, TaskID
 from emma.backbones.load import load_backbone, load_model_config
+from emma.evaluation.fitting import predictions_hash
 from emma.results.leaderboard import build_board
 from emma.results.manifest import bundle_hash
 from emma.version import HARNESS_VERSION
@@ -57,7 +58,7 @@ def test_the_manifest_is_there_and_full(small, runs, task: str) -> None:
 @pytest.mark.parametrize("task", TASKS)
 def test_the_hash_pins_the_scored_outputs(runs, task: str) -> None:
     run = runs[task]
-    hashes = {p: {v: table_hash(f.predictions) for v, f in folds.items()} for p, folds in run.folds.items()}
+    hashes = {p: {v: predictions_hash(f.predictions) for v, f in folds.items()} for p, folds in run.folds.items()}
     assert run.run_manifest.prediction_bundle_hashes[TaskID(task)] == bundle_hash(hashes)
     for protocol, folds in hashes.items():
         for value in folds:

@@ -1,4 +1,4 @@
-"""MUSIC: the azimuth of one source at a calibrated array."""
+"""An array of antennas: its sample covariance, and MUSIC, the azimuth of one source at a calibrated one."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from numpy.typing import NDArray
 
 from emma.backbones.base import IQ, Complex, Embeddings, Floats
 
+_SPEED_OF_LIGHT = 299792458.0
 
-def positions(kind: str, elements: int, spacing_wavelengths: float) -> Floats:
-    """Element positions ``[elements, 2]`` in wavelengths, neighbours ``spacing_wavelengths`` apart.
+
+def positions(kind: str, elements: int, spacing: float) -> Floats:
+    """Element positions ``[elements, 2]`` in the unit of ``spacing``, that between neighbours.
 
     ``circular``: element m at azimuth 360 m / elements; ``linear``: along +x, centred. ValueError for another kind.
     """
     if kind == "circular":
         angle = 2 * np.pi * np.arange(elements) / elements
-        radius = spacing_wavelengths / (2 * np.sin(np.pi / elements))
+        radius = spacing / (2 * np.sin(np.pi / elements))
         places: Floats = radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
         return places
     if kind == "linear":
-        along = (np.arange(elements) - (elements - 1) / 2) * spacing_wavelengths
+        along = (np.arange(elements) - (elements - 1) / 2) * spacing
         return np.stack([along, np.zeros(elements)], axis=1)
     raise ValueError(f"kind: {kind}, expected circular or linear")
 
@@ -67,15 +69,16 @@ class Music:
     name = "music"
     embedding_dim = 2
 
-    def __init__(self, places: Floats) -> None:
-        self._places = places
+    def __init__(self, places_m: Floats) -> None:
+        self._places_m = places_m
 
     def embed(self, iq: IQ, sample_rate_hz: float, center_frequency_hz: float) -> Embeddings:
         """Float32 ``[B, 2]`` of complex64 ``[B, A, T]``; ValueError unless A is the array's number of elements."""
-        del sample_rate_hz, center_frequency_hz
-        if iq.shape[1] != len(self._places):
-            raise ValueError(f"{iq.shape[1]} antennas, expected the array's {len(self._places)}")
-        angle = np.radians(music_azimuth(iq.astype(np.complex128), self._places))
+        del sample_rate_hz
+        if iq.shape[1] != len(self._places_m):
+            raise ValueError(f"{iq.shape[1]} antennas, expected the array's {len(self._places_m)}")
+        places = self._places_m * center_frequency_hz / _SPEED_OF_LIGHT
+        angle = np.radians(music_azimuth(iq.astype(np.complex128), places))
         return np.stack([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32)
 
 
@@ -83,8 +86,45 @@ def music(
     weights: Mapping[str, NDArray[Any]] | None = None,
     kind: Literal["circular", "linear"] = "circular",
     elements: int = 8,
-    spacing_wavelengths: float = 0.5,
+    spacing_m: float = 0.025844,
 ) -> Music:
-    """Build MUSIC for an array; spacing of neighbours in wavelengths."""
+    """Build MUSIC for an array; spacing of neighbours in metres."""
     del weights
-    return Music(positions(kind, elements, spacing_wavelengths))
+    return Music(positions(kind, elements, spacing_m))
+
+
+class Covariance:
+    """Embeds a scene as the sample covariance of its antennas at trace 1, which second-order methods start from.
+
+    Real parts of the upper triangle with its diagonal, row by row, then imaginary parts of the triangle without it:
+    the square of the number of antennas, 64 for eight.
+    """
+
+    name = "array_covariance"
+
+    def __init__(self, antennas: int) -> None:
+        if antennas < 2:
+            raise ValueError(f"antennas: {antennas}, expected 2 or more")
+        self._antennas, self.embedding_dim = antennas, antennas**2
+
+    def embed(self, iq: IQ, sample_rate_hz: float, center_frequency_hz: float) -> Embeddings:
+        """Float32 ``[B, A^2]`` of complex64 ``[B, A, T]``; ValueError for another number of antennas."""
+        del sample_rate_hz, center_frequency_hz
+        if iq.shape[1] != self._antennas:
+            raise ValueError(f"{iq.shape[1]} antennas, expected {self._antennas}")
+        return covariance_numbers(iq.astype(np.complex128)).astype(np.float32)
+
+
+def covariance_numbers(iq: Complex) -> Floats:
+    """The sample covariance ``[B, A^2]`` of ``[B, A, T]`` as ``Covariance`` orders it, trace 1; zero for silence."""
+    covariance = iq @ iq.conj().transpose(0, 2, 1)
+    trace = np.trace(covariance, axis1=1, axis2=2).real[:, None, None]
+    covariance = np.divide(covariance, trace, out=np.zeros_like(covariance), where=trace > 0)
+    upper, lower = np.triu_indices(iq.shape[1]), np.triu_indices(iq.shape[1], 1)
+    return np.concatenate([covariance[:, *upper].real, covariance[:, *lower].imag], axis=1)
+
+
+def array_covariance(weights: Mapping[str, NDArray[Any]] | None = None, antennas: int = 8) -> Covariance:
+    """Build the covariance of a number of antennas."""
+    del weights
+    return Covariance(antennas)

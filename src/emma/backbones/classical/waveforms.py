@@ -15,7 +15,7 @@ _Signal = TypeVar("_Signal", Complex, Floats)
 _TINY = 1e-9
 #: Carrier spacing [Hz] and prefix [s] of LTE-like OFDM (TS 36.211, 6.12), which drone video downlinks share.
 _SPACING_HZ, _PREFIX_S = 15e3, 144 / 30.72e6
-#: Zadoff-Chu root and length of the video downlink's synchronisation symbol, and its numbers of carriers.
+#: Zadoff-Chu root and length of the DroneID broadcast's synchronisation symbol, and its numbers of carriers.
 _ROOT, _LENGTH, _CARRIERS = 600, 601, (600, 1200)
 #: Chirp spread spectrum of control links: bandwidth [Hz] and spreading factors.
 _CHIRP_HZ, _SPREADING = 812.5e3, (5, 6, 7)
@@ -114,7 +114,7 @@ class WaveformBank:
         return np.concatenate(parts, axis=1).astype(np.float32)
 
     def _wide(self, x: Complex, rate: float) -> Floats:
-        """OFDM of 15 kHz spacing: its prefix, and the video downlink's synchronisation symbol at its two widths.
+        """OFDM of 15 kHz spacing: its prefix, and the synchronisation symbol of the DroneID broadcast at two widths.
 
         A whole-carrier offset of a sequence of root -1 is a small delay: the search needs fractions of a carrier alone.
         """
