@@ -36,6 +36,7 @@ rule all:
         LAYOUT.board,
         LAYOUT.board_as("html"),
         LAYOUT.report("stress"),
+        LAYOUT.report("probes"),
         rules.folds.input,
         FLOOR_TARGETS,
     localrule: True

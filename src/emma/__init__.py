@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from emma.data.protocols import (
         LeaveOneBandOut,
         LeaveOneEnvironmentOut,
+        LeaveOneReceiverOut,
         LeaveOneSNRRegimeOut,
         LeaveOneUnitOut,
+        LeaveOneWaveformOut,
         OODProtocol,
     )
     from emma.data.release import DataReleaseManifest
@@ -37,6 +39,8 @@ _HOME = {
         "LeaveOneUnitOut",
         "LeaveOneBandOut",
         "LeaveOneSNRRegimeOut",
+        "LeaveOneWaveformOut",
+        "LeaveOneReceiverOut",
     ),
     "data.folds": ("SplitNotAvailable",),
     "results.evaluator": ("ProtocolRunner", "Evaluator", "EvalRun"),

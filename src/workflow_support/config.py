@@ -24,7 +24,8 @@ class ProjectConfig(Strict):
 
     release: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="name of a file in `releases/`")]
     seed: Annotated[
-        int, Field(ge=0, description="draws enrolment sessions and bootstrap resamples; recorded in every run")
+        int,
+        Field(ge=0, description="draws references and bootstrap resamples; recorded in every run"),
     ]
     eval_split: Annotated[
         Literal["DEV", "HOLDOUT"],

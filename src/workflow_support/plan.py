@@ -6,6 +6,7 @@ The workflow's rules ask this module for names and digests; nothing here knows S
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from emma.audit.submissions import MANIFEST_NAME, Bundle
 from emma.backbones.load import ModelConfig, load_model_config
 from emma.backbones.references import check_reference
 from emma.captures.settings import ADAPTER_CLASSES, DEFAULT_CAPTURES, CaptureEntry, CaptureSet, load_capture_set
-from emma.data.protocols import InDistribution, board_protocols, task_protocols
+from emma.data.protocols import board_protocols, task_protocols
 from emma.data.release import holdout_seed, load_release_config
 from emma.evaluation.task_metrics import check_metrics
 from emma.results.layout import FoldPlace, Layout, results_folder
@@ -57,9 +58,6 @@ class Plan:
         InputError: any configuration file is wrong, a model names a function that is not there, or HOLDOUT is asked
             for without its seed.
     """
-
-    #: (protocol, value) of the fold that holds nothing out.
-    reference = (InDistribution.name, "all")
 
     def __init__(
         self, config: dict[str, Any], root: str | Path, home: str | Path | None = None, *, elsewhere: bool = False
@@ -104,6 +102,9 @@ class Plan:
 
     def captures_of(self, model: str) -> list[str]:
         """Capture sets of the tasks that a model takes."""
+        if model in self.oracles():
+            # Nobody knows the true parameters of a capture.
+            return []
         return [name for name, (entry, _) in self.captures.items() if entry.task.value in self.tasks_of(model)]
 
     def surrogates(self) -> list[str]:
@@ -227,6 +228,19 @@ class Plan:
     def pretrained(self) -> list[str]:
         """Models whose weights a rule makes."""
         return [name for name, config in self.models.items() if config.pretrain is not None]
+
+    def oracles(self) -> list[str]:
+        """Models whose embeddings the generator writes."""
+        return [name for name, config in self.models.items() if config.truth]
+
+    def embedding(self) -> list[str]:
+        """Models that embed scenes themselves."""
+        return [name for name, config in self.models.items() if not config.truth]
+
+    @staticmethod
+    def any_of(names: list[str]) -> str:
+        """A pattern that matches these names alone, and nothing where there are none."""
+        return "|".join(map(re.escape, names)) or "(?!)"
 
     def pretrain_pools(self) -> list[str]:
         """Tasks for which the recipe makes a PRETRAIN pool."""

@@ -56,9 +56,15 @@ CONFIGS = {
     ),
     "a band without scenes": (
         "config/releases/base.yaml",
-        "layered_band: [2.4GHz, 5.8GHz]",
-        "layered_band: [2.4GHz, 3.5GHz]",
-        ("tiny.yaml", "layered_band", "3.5GHz"),
+        "frequency_band, held_out: [2.4GHz, 5.8GHz]",
+        "frequency_band, held_out: [2.4GHz, 3.5GHz]",
+        ("tiny.yaml", "tasks.E-LOC-LOS.secondary", "3.5GHz"),
+    ),
+    "a waveform without scenes": (
+        "config/releases/base.yaml",
+        "held_out: [drone-id-ofdm, drone-control-hops, drone-video-fm]",
+        "held_out: [drone-id-ofdm, drone-control-hops, drone-video-am]",
+        ("tiny.yaml", "tasks.E-ID-DRONE.secondary", "drone-video-am"),
     ),
     "wrong type of a release": (
         "config/releases/base.yaml",
@@ -189,11 +195,10 @@ def test_broken_tables_are_refused(project):
 
     scenes.write_bytes(whole[: len(whole) // 2])
     assert "complete Parquet" in embedding_line()
-    position = table.schema.get_field_index("iq")
-    samples = table["iq"].combine_chunks()
-    flat = samples.flatten().to_numpy().copy()
-    flat[100] = float("nan")
-    spoilt = pa.FixedSizeListArray.from_arrays(pa.array(flat), type=samples.type)
+    position = table.schema.get_field_index("iq_scale")
+    scale = table["iq_scale"].to_numpy().copy()
+    scale[1] = float("nan")
+    spoilt = pa.array(scale, from_pandas=False)
     pq.write_table(table.set_column(position, table.schema.field(position), spoilt), scenes)
     assert "NaN" in embedding_line()
     pq.write_table(pa.concat_tables([table, table.slice(0, 1)]), scenes)
@@ -266,7 +271,11 @@ def test_broken_inputs_of_a_fit_are_refused(project):
 def test_broken_predictions_are_not_scored(project):
     """Predictions that are truncated, not finite, incomplete or of a scene twice give no metrics, of no fold."""
     folds = project.results / "folds/dsp/E-LOC-AOA"
-    names = [FOLD, "leave-one-environment-out/E_RURAL", "in-distribution/all"]
+    names = [
+        f"{name}/{value}"
+        for name in ("leave-one-environment-out", "in-distribution")
+        for value in ("E_URBAN", "E_RURAL")
+    ]
     path = folds / FOLD / "predictions.parquet"
     whole, table = path.read_bytes(), pq.read_table(path)
     column = table.schema.get_field_index("scores")

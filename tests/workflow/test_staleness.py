@@ -78,7 +78,7 @@ def test_an_edit_of_one_models_config_reruns_that_model(project):
     config.write_text(config.read_text() + "batch_size: 32\n")
     jobs = project.jobs()
     assert jobs.pop("embed") == 5
-    assert jobs.pop("fit_fold") == 22
+    assert jobs.pop("fit_fold") == 40
     assert jobs == dict.fromkeys(SCORINGS | {"run_record", "board", "page"}, 1)
     planned = project.run("--dry-run").stdout
     assert "model=dsp" in planned

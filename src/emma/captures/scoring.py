@@ -94,7 +94,7 @@ def predict_sides(spec: TaskSpec, sides: tuple[Side, Side, Side]) -> dict[str, p
             order = pc.index_in(rows["scene_id"], value_set=side.index["scene_id"].combine_chunks())
             session = side.index["session"].take(order)
         scores = matrix_to_lists(readout.scores(side.embeddings.of(rows["scene_id"])))
-        columns = [rows["scene_id"], session, rows["target"], scores]
+        columns = [rows["scene_id"], session, rows["target"], scores, pa.nulls(rows.num_rows, pa.int32())]
         predictions[name] = pa.table(columns, schema=PREDICTION_SCHEMA)
     return predictions
 

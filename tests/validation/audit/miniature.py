@@ -32,7 +32,14 @@ from emma.data.release import (
 from emma.data.scenes import SceneChunk, read_index, write_scenes
 from emma.data.tables import write_table
 from emma.evaluation.fitting import check_complete, fit_fold, read_fitted, write_fitted
-from emma.evaluation.scoring import ReplicateSource, fold_record, primary_replicates, score_task, write_replicates
+from emma.evaluation.scoring import (
+    Predicted,
+    ReplicateSource,
+    fold_record,
+    primary_replicates,
+    score_task,
+    write_replicates,
+)
 from emma.results.frames import board_csv
 from emma.results.layout import Layout
 from emma.results.leaderboard import build_board
@@ -50,7 +57,7 @@ RELEASE = {
     "tasks": {
         "E-LOC-AOA": {
             "target": "angle",
-            "readout": {"kind": "ridge", "regularisation": 0.001, "max_parameters": 100},
+            "readout": {"kind": "ridge", "regularisation": [0.0001, 0.001, 0.01], "max_parameters": 100},
             "metric": "MeanAngularError",
             "unit": "degrees",
             "ood_axis": "environment",
@@ -61,19 +68,24 @@ RELEASE = {
         "E-LOC-LOS": {
             "target": "binary",
             "classes": ["NLOS", "LOS"],
-            "readout": {"kind": "logistic", "regularisation": 0.01, "class_balanced": True, "max_parameters": 100},
+            "readout": {
+                "kind": "logistic",
+                "regularisation": [0.001, 0.01, 0.1],
+                "class_balanced": True,
+                "max_parameters": 100,
+            },
             "metric": "BalancedAccuracy",
             "unit": "1",
             "ood_axis": "environment",
             "held_out": ["E_URBAN", "E_RURAL"],
-            "layered_band": ["2.4GHz", "5.8GHz"],
+            "secondary": [{"ood_axis": "frequency_band", "held_out": ["2.4GHz", "5.8GHz"], "layered": True}],
             "in_ood_avg": True,
             "anchors": {"minimum": 0.5, "maximum": 1.0},
         },
         "E-ID-FP": {
             "target": "enrolled_class",
             "classes": ["U01", "U02", "U03"],
-            "readout": {"kind": "discriminant", "regularisation": 0.1, "max_parameters": 100},
+            "readout": {"kind": "discriminant", "regularisation": [0.1, 0.3], "max_parameters": 100},
             "metric": "Top1Accuracy",
             "unit": "1",
             "secondary_metrics": ["EER"],
@@ -119,9 +131,9 @@ def _columns(task, split, rng):
     rows = []
     if task == "E-ID-FP":
         for unit, device in enumerate(["U01", "U02", "U03"]):
-            for session in range(2):
+            for session in range(3):
                 place = {"device": device, "session": f"{split}-{device}-{session}", "receiver": f"R{session}{unit}"}
-                rows += [place | {"class": device, "signal": float(unit), "frequency_band": "2.4GHz"}] * 4
+                rows += [place | {"class": device, "signal": float(unit), "frequency_band": "2.4GHz"}] * 2
     else:
         for environment in ("E_URBAN", "E_RURAL"):
             for band in ("2.4GHz", "5.8GHz"):
@@ -132,7 +144,7 @@ def _columns(task, split, rng):
                         rows.append(place | {"azimuth_deg": azimuth, "signal": np.cos(np.deg2rad(azimuth))})
                     else:
                         rows.append(place | {"class": ["NLOS", "LOS"][number // 2 % 2], "signal": number // 2 % 2})
-    names = ("environment", "device", "session", "receiver", "frequency_band")
+    names = ("environment", "device", "session", "receiver", "waveform", "frequency_band")
     columns = {name: [row.get(name) for row in rows] for name in names}
     n = len(rows)
     columns |= {"task": [task] * n, "split": [split] * n}
@@ -208,14 +220,14 @@ def _score(project, manifest, task, entry, protocols, assigned, seed):
             write_fitted(*files, fitted, manifest.data_release_hash, provenance)
             read[name, value] = found = read_fitted(files[1], manifest.data_release_hash, seed)
             check_complete(files[1], found.predictions, split / "eval.parquet", name, value)
-            folds.setdefault(name, {})[value] = (found.predictions, found.undefined_reason)
+            folds.setdefault(name, {})[value] = Predicted(*found.scored)
     scored, replicates = score_task(spec, task.value, folds, manifest.bootstrap, seed)
     board = board_protocols(spec)
     for place, fold in read.items():
         record = fold_record(model, task, place, scored, fold, manifest, seed)
         path = results.joinpath("folds", model, task.value, *place, "metrics.json")
         write_json(path, record.model_dump(mode="json"))
-    made = (model, task.value, manifest.data_release_hash, seed, "dev", fold.enrolment_seed)
+    made = (model, task.value, manifest.data_release_hash, seed, "dev")
     for kind in ("score", "stress"):
         own = {key: draws for key, draws in replicates.items() if (key[0] in board) == (kind == "score")}
         if own:

@@ -39,7 +39,7 @@ def test_untouched_results_pass(pristine, recipe):
     outcomes = verify(results, [Regenerated(recipe), Refitted(share=1)])
     assert faults(outcomes) == []
     assert outcomes[0].note == "1 chunks bit for bit"
-    assert outcomes[1].checked == len(list(results.model_folds())) == 48
+    assert outcomes[1].checked == len(list(results.model_folds())) == 78
 
 
 def test_a_forged_sample_under_new_hashes_is_seen_by_the_recipe_alone(tmp_path, monkeypatch, recipe):

@@ -43,7 +43,12 @@ def test_every_score_of_the_board_is_one_row(results, frames):
         for value, record in score["values"].items():
             cells = values.loc[(*key, value)]
             assert (cells["score"], cells["n"]) == (record["score"], record["n"])
-            assert [cells["ci95_low"], cells["ci95_high"]] == record["ci95"]
+            assert record["ci95"] is not None
+            for interval, ends in (("ci95", "ci95"), ("gap_ci95", "gap")):
+                found = [cells[f"{ends}_low"], cells[f"{ends}_high"]]
+                assert found == record[interval] if record[interval] else np.isnan(found).all()
+            for cause, error in record["standard_errors"].items():
+                assert cells[f"error_{cause}"] == error if error is not None else np.isnan(cells[f"error_{cause}"])
             assert cells["in_distribution"] == record["in_distribution"]
     assert len(values) == sum(len(score["values"]) for score in expected.values())
     assert list(frames.models["model"]) == [row["model"] for row in board["models"]]
@@ -87,7 +92,8 @@ def test_csv_holds_each_held_out_value_beside_its_aggregates(results):
         assert row["score"] == str(score["score"])
         record = score["values"][row["held_out_value"]]
         assert (row["held_out_score"], row["n"]) == (str(record["score"]), str(record["n"]))
-        assert (row["ci95_low"], row["ci95_high"]) == tuple(map(str, record["ci95"]))
+        assert (row["ci95_low"], row["ci95_high"]) == tuple(map(str, record["ci95"] or ("", "")))
+        assert (row["gap_low"], row["gap_high"]) == tuple(map(str, record["gap_ci95"] or ("", "")))
         assert row["undefined_reason"] == "" and row["caveats"] == " ".join(board["caveats"])
 
 

@@ -19,6 +19,7 @@ from emma.version import HARNESS_VERSION
 
 ROOT = Path(__file__).resolve().parents[3]
 PLACE = "predictions/E-LOC-LOS/leave-one-environment-out/E_URBAN.parquet"
+UNIT = "predictions/E-ID-FP/leave-one-unit-out/U01.parquet"
 
 
 def make_bundle(results, folder, model="guest"):
@@ -27,9 +28,10 @@ def make_bundle(results, folder, model="guest"):
     rng = np.random.default_rng(0)
     for path in sorted((results / "folds/many").glob("*/*/*/predictions.parquet")):
         task, protocol, value = path.parts[-4:-1]
-        if protocol == "leave-one-snr-regime-out":
+        if protocol.endswith("leave-one-snr-regime-out"):
             continue
-        table = pq.read_table(path).select(["scene_id", "target", "scores"]).replace_schema_metadata()
+        names = ["scene_id", "target", "scores"] + ["turn"] * (task == "E-ID-FP")
+        table = pq.read_table(path).select(names).replace_schema_metadata()
         wrong = pa.array(np.zeros(table.num_rows))
         table = table.set_column(1, table.schema.field("target"), wrong).take(rng.permutation(table.num_rows))
         out = folder / "predictions" / task / protocol / f"{value}.parquet"
@@ -102,6 +104,10 @@ def readout(**fields):
     return change
 
 
+def of_unit(change):
+    return lambda folder: rewrite(folder / UNIT, change)
+
+
 def scores(value):
     def change(table):
         values = [value, *table["scores"].to_pylist()[1:]]
@@ -150,6 +156,21 @@ BROKEN = {
     "null id": (
         of_table(lambda table: table.set_column(0, "scene_id", pa.array([None, *table["scene_id"].to_pylist()[1:]]))),
         "scene_id: null",
+    ),
+    "turns missing": (of_unit(lambda table: table.drop_columns("turn")), "scene_id: 12 missing"),
+    "turn of the own session": (
+        of_unit(
+            lambda table: table.set_column(3, "turn", pa.array([(t + 1) % 3 for t in table["turn"].to_pylist()], "i4"))
+        ),
+        "that the fold does not score",
+    ),
+    "turn null": (
+        of_unit(lambda table: table.set_column(3, "turn", pa.nulls(table.num_rows, "i4"))),
+        "scene_id: 12 missing",
+    ),
+    "turn where nobody is enrolled": (
+        of_table(lambda table: table.append_column("turn", pa.array([0] * table.num_rows, "i4"))),
+        "that the fold does not score",
     ),
     "NaN": (scores([float("nan")]), "NaN or infinity"),
     "infinity": (scores([float("inf")]), "NaN or infinity"),

@@ -4,7 +4,6 @@ import json
 import shutil
 
 import emma_miniature as miniature
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,6 +12,7 @@ from safetensors.numpy import load, save
 from common.hashing import content_hash, table_hash
 from emma.audit.verify import CHECKS, Results, verify
 from emma.data.release import DataReleaseManifest, manifest_record
+from emma.evaluation.fitting import predictions_hash
 
 FOLD = "folds/many/E-LOC-LOS/leave-one-environment-out"
 FP = "folds/many/E-ID-FP/leave-one-unit-out"
@@ -55,7 +55,7 @@ def with_column(name, change):
 def rehash(results, place):
     """What a careful forger does after changing predictions: the hash beside them is made to match."""
     table = pq.read_table(results / place / "predictions.parquet")
-    edit(results / place / "metrics.json", put("hashes", "predictions", to=table_hash(table)))
+    edit(results / place / "metrics.json", put("hashes", "predictions", to=predictions_hash(table)))
 
 
 def scores_moved(results):
@@ -111,7 +111,7 @@ def leak(results):
 
 def edited_replicates(results):
     def change(values):
-        return [[1.0, *values[0][1:]], *values[1:]]
+        return [[2.0, *values[0][1:]], *values[1:]]
 
     rewrite(results / "folds/few/E-ID-FP/score_replicates.parquet", with_column("replicates", change))
 
@@ -119,10 +119,10 @@ def edited_replicates(results):
 def sample_changed(results):
     path = results / "scenes/E-LOC-AOA/TRAIN.parquet"
     table = pq.read_table(path)
-    iq = np.array(table["iq"].to_pylist(), np.float32)
-    iq[0, 0] += 1
-    column = pa.FixedSizeListArray.from_arrays(pa.array(iq.reshape(-1)), iq.shape[1])
-    pq.write_table(table.set_column(table.schema.get_field_index("iq"), table.schema.field("iq"), column), path)
+    field = table.schema.field("iq")
+    first, *rest = table["iq"].to_pylist()
+    column = pa.array([bytes([first[0] ^ 1, *first[1:]]), *rest], field.type)
+    pq.write_table(table.set_column(table.schema.get_field_index("iq"), field, column), path)
 
 
 def embedding_changed(results):
@@ -341,15 +341,38 @@ TAMPERINGS = {
     "seed of a fold": (of_json(METRICS, "seed", to=3), "predictions", METRICS),
     "evaluation split of a fold": (of_json(METRICS, "eval_split", to="holdout"), "predictions", METRICS),
     "evaluation split of a bundle": (with_metadata(BUNDLE, eval_split="HOLDOUT"), "predictions", BUNDLE),
-    "enrolment seed of a bundle": (
-        with_metadata(f"{FP}/U01/predictions.parquet", enrolment_seed="1"),
+    "draw seed of a bundle": (
+        with_metadata("folds/few/E-ID-FP/in-distribution/U01/predictions.parquet", draw_seed="1"),
+        "predictions",
+        "folds/few/E-ID-FP/in-distribution/U01/predictions.parquet",
+    ),
+    "draw seed of a fold": (
+        with_metadata("splits/E-ID-FP/in-distribution/U01/eval.parquet", draw_seed="1"),
+        "splits",
+        "splits/E-ID-FP/in-distribution/U01/train.parquet",
+    ),
+    "turns of a bundle": (
+        lambda results: rewrite(
+            results / f"{FP}/U01/predictions.parquet",
+            with_column("turn", lambda values: [(turn + 1) % 3 for turn in values]),
+        ),
         "predictions",
         f"{FP}/U01/predictions.parquet",
     ),
-    "enrolment seed of a fold": (
-        with_metadata("splits/E-ID-FP/leave-one-unit-out/U01/eval.parquet", enrolment_seed="1"),
+    "turns of a fold": (
+        lambda results: rewrite(
+            results / "splits/E-ID-FP/leave-one-unit-out/U01/eval.parquet",
+            with_column("turn", lambda values: [(turn + 1) % 3 for turn in values]),
+        ),
         "splits",
-        "splits/E-ID-FP/leave-one-unit-out/U01/train.parquet",
+        "splits/E-ID-FP/leave-one-unit-out/U01/eval.parquet",
+    ),
+    "reference of another draw": (
+        lambda results: rewrite(
+            results / "splits/E-LOC-LOS/in-distribution/E_URBAN/train.parquet", lambda table: table.slice(1)
+        ),
+        "splits",
+        "splits/E-LOC-LOS/in-distribution/E_URBAN/train.parquet",
     ),
     "replicates of another seed": (
         with_metadata("folds/few/E-ID-FP/score_replicates.parquet", seed="1"),
@@ -360,11 +383,6 @@ TAMPERINGS = {
         with_metadata("folds/few/E-LOC-LOS/stress_replicates.parquet", data_release_hash="0" * 64),
         "scores",
         "folds/few/E-LOC-LOS/stress_replicates.parquet",
-    ),
-    "replicates of galleries that another seed drew": (
-        with_metadata("folds/few/E-ID-FP/score_replicates.parquet", enrolment_seed="1"),
-        "scores",
-        "folds/few/E-ID-FP/score_replicates.parquet",
     ),
     "fold of another release": (
         with_metadata("splits/E-LOC-LOS/leave-one-environment-out/E_URBAN/eval.parquet", data_release_hash="0" * 64),
@@ -398,6 +416,13 @@ TAMPERINGS = {
         BUNDLE,
     ),
     "readout scaled, hash made to match": (other_readout, "readouts", f"{FOLD}/E_RURAL/predictions.parquet"),
+    "score of a refit": (
+        lambda results: rewrite(
+            results / f"{FOLD}/E_URBAN/refits.parquet", with_column("scores", lambda v: [[5.0], *v[1:]])
+        ),
+        "readouts",
+        f"{FOLD}/E_URBAN/refits.parquet",
+    ),
     "readout truncated": (
         lambda results: truncate(results / f"{FOLD}/E_RURAL/readout.safetensors"),
         "readouts",

@@ -233,7 +233,7 @@ class Declared(Check):
             f"{task} {value}"
             for task in subject.samples
             for value in subject.specs[task].held_out
-            if met_in_pretraining(declared, subject.specs[task].ood_axis, value)
+            if met_in_pretraining(declared, {subject.specs[task].ood_axis: value})
         ]
         return f"met {', '.join(met)}" if met else "declared, no held-out value among it"
 

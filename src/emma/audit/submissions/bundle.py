@@ -19,7 +19,7 @@ from common.files import parse, read_yaml
 from emma.data.folds import Fold
 from emma.data.provenance import DeclaredReadout, Pretraining
 from emma.data.release import DataReleaseManifest
-from emma.data.tables import read_untrusted
+from emma.data.tables import open_parquet, read_untrusted
 from emma.evaluation.fitting import PREDICTION_SCHEMA
 from emma.tasks import Split, Strict, TaskID
 
@@ -29,6 +29,8 @@ LARGEST_MANIFEST, LARGEST_FILE = 2**20, 2**26
 
 #: What a file of predictions must hold. ``session`` and ``target`` may be there too, and are never read.
 SUBMITTED_SCHEMA = pa.schema([PREDICTION_SCHEMA.field("scene_id"), PREDICTION_SCHEMA.field("scores")])
+#: What it holds of a task that enrols: a row per scene and turn.
+ENROLLED_SCHEMA = SUBMITTED_SCHEMA.append(PREDICTION_SCHEMA.field("turn"))
 
 #: Place of a fold: task, protocol, held-out value.
 FoldKey = tuple[TaskID, str, str]
@@ -53,7 +55,7 @@ class SubmissionManifest(Strict):
     ]
     harness_version: Annotated[str, Field(description="version of this project that the folds come from")]
     eval_split: Annotated[Literal["DEV", "HOLDOUT"], Field(description="`DEV` or `HOLDOUT`")] = "DEV"
-    seed: Annotated[int, Field(ge=0, description="the run's seed, which drew the enrolment sessions")]
+    seed: Annotated[int, Field(ge=0, description="the run's seed, which drew the fit scenes of references")]
     readouts: Annotated[
         dict[TaskID, DeclaredReadout], Field(min_length=1, description="per task, the head that made the predictions")
     ]
@@ -76,7 +78,7 @@ class Expected:
     Attributes:
         manifest: the data release.
         folds: the board's folds by (task, protocol, held-out value), built from the frozen indexes.
-        seed: the run's seed, which drew the enrolment sessions of the folds.
+        seed: the run's seed, which drew the fit scenes of references.
         eval_split: DEV or HOLDOUT.
         taken: names that stand on the board already.
     """
@@ -119,7 +121,10 @@ class Bundle:
         return self.root / "predictions" / task.value / protocol / f"{value}.parquet"
 
     def table(self, task: TaskID, protocol: str, value: str) -> pa.Table | None:
-        """A fold's predictions with the columns of SUBMITTED_SCHEMA; None where they cannot be read."""
+        """A fold's predictions with the columns of ENROLLED_SCHEMA; None where they cannot be read.
+
+        ``turn`` is null throughout where the file has no such column.
+        """
         path = self.path(task, protocol, value)
         read = self._tables.get(path)
         if read is None:
@@ -140,6 +145,10 @@ class Bundle:
         if path.stat().st_size > LARGEST_FILE:
             return InputError(f"{path}: {path.stat().st_size} bytes, expected at most {LARGEST_FILE}")
         try:
-            return read_untrusted(path, SUBMITTED_SCHEMA, ignored=PREDICTION_SCHEMA)
+            with open_parquet(path) as file:
+                turned = "turn" in file.schema_arrow.names
+            table = read_untrusted(path, ENROLLED_SCHEMA if turned else SUBMITTED_SCHEMA, ignored=PREDICTION_SCHEMA)
+            turns = ENROLLED_SCHEMA.field("turn")
+            return table if turned else table.append_column(turns, pa.nulls(table.num_rows, turns.type))
         except InputError as error:
             return error

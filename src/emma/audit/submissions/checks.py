@@ -12,6 +12,7 @@ import numpy as np
 
 from common.errors import InputError
 from emma.audit.submissions.bundle import MANIFEST_NAME, Bundle, Expected
+from emma.data.folds import row_keys
 from emma.data.tables import lists_to_matrix
 from emma.readouts import make_readout
 from emma.tasks import target_of
@@ -96,7 +97,7 @@ class Readable(BundleCheck):
 
 
 class CompleteIds(BundleCheck):
-    """Every fold predicts each of its queries once, and nothing else."""
+    """Every fold predicts each of its queries once, in every turn of enrolment, and nothing else."""
 
     def faults(self, bundle: Bundle, expected: Expected) -> Iterator[str]:
         """Compare the ids with the fold's."""
@@ -104,8 +105,8 @@ class CompleteIds(BundleCheck):
             table = bundle.table(*key)
             if table is None:
                 continue
-            ids, path = table["scene_id"].to_pylist(), bundle.path(*key)
-            queries = set(expected.folds[key].queries["scene_id"].to_pylist())
+            ids, path = row_keys(table).to_pylist(), bundle.path(*key)
+            queries = set(row_keys(expected.folds[key].queries).to_pylist())
             if len(set(ids)) != len(ids):
                 twice, _ = Counter(ids).most_common(1)[0]
                 yield f"{path}: scene_id: {twice[:80]} occurs twice, expected unique ids"

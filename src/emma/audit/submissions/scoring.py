@@ -10,15 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from common.files import write_json
-from common.hashing import table_hash
 from emma.audit.submissions.bundle import Bundle, Expected, FoldKey
-from emma.data.folds import Fold, fold_metadata
+from emma.data.folds import Fold, fold_metadata, row_keys
 from emma.data.protocols import board_protocols
 from emma.data.provenance import Provenance
 from emma.data.tables import lists_to_matrix, matrix_to_lists, write_table
-from emma.evaluation.fitting import PREDICTION_SCHEMA, PredictedFold
+from emma.evaluation.fitting import PREDICTION_SCHEMA, PredictedFold, predictions_hash
 from emma.evaluation.records import FoldHashes, FoldRecord, Replicates
-from emma.evaluation.scoring import ReplicateSource, fold_record, score_task, write_replicates
+from emma.evaluation.scoring import Predicted, ReplicateSource, fold_record, score_task, write_replicates
 from emma.results.layout import Layout
 from emma.results.records import RunRecord
 from emma.results.runs import run_record, task_record
@@ -57,19 +56,19 @@ def score(bundle: Bundle, expected: Expected) -> Scored:
     for task in (task for task in release.tasks if task in declared.readouts):
         spec, protocols = release.tasks[task], list(board_protocols(release.tasks[task]).values())
         keys = [(task, protocol.name, value) for protocol in protocols for value in protocol.eval_values()]
-        folds: dict[str, dict[str, tuple[pa.Table, str | None]]] = {}
+        folds: dict[str, dict[str, Predicted]] = {}
         hashes[task] = {protocol.name: {} for protocol in protocols}
         for key in keys:
-            folds.setdefault(key[1], {})[key[2]] = (predictions[key], expected.folds[key].undefined_reason)
-            hashes[task][key[1]][key[2]] = table_hash(predictions[key])
+            folds.setdefault(key[1], {})[key[2]] = Predicted(predictions[key], expected.folds[key].undefined_reason)
+            hashes[task][key[1]][key[2]] = predictions_hash(predictions[key])
         scores, replicates[task] = score_task(spec, task.value, folds, release.bootstrap, seed)
         records[task] = task_record(spec, protocols, scores, declared.pretraining)
         for key in keys:
             fold = PredictedFold(
-                *folds[key[1]][key[2]],
+                predictions[key],
+                expected.folds[key].undefined_reason,
                 "holdout" if expected.eval_split is Split.HOLDOUT else "dev",
-                expected.folds[key].enrolment_seed,
-                FoldHashes(predictions=hashes[task][key[1]][key[2]], readout=None),
+                FoldHashes(predictions=hashes[task][key[1]][key[2]], readout=None, refits=None),
                 provenance,
             )
             metrics[key] = fold_record(declared.model, task, key[1:], scores, fold, release, seed)
@@ -79,7 +78,6 @@ def score(bundle: Bundle, expected: Expected) -> Scored:
             release.data_release_hash,
             seed,
             metrics[keys[0]].eval_split,
-            expected.folds[keys[0]].enrolment_seed,
         )
     record = run_record(release, declared, provenance, records, hashes, seed=seed, eval_split=expected.eval_split)
     return Scored(record, provenance, predictions, metrics, replicates, sources)
@@ -104,13 +102,13 @@ def write_scored(scored: Scored, expected: Expected, out: Path) -> None:
 
 
 def joined(submitted: pa.Table, fold: Fold) -> pa.Table:
-    """The fold's queries with frozen session and target and the submitted scores, by scene id."""
+    """The fold's queries with frozen session and target and the submitted scores, by scene id and turn."""
     if fold.undefined_reason is not None:
         return PREDICTION_SCHEMA.empty_table()
     queries = fold.queries
-    rows = pc.index_in(queries["scene_id"], value_set=submitted["scene_id"].combine_chunks())
+    rows = pc.index_in(row_keys(queries), value_set=row_keys(submitted).combine_chunks())
     scores = submitted["scores"].take(rows)
     width = len(scores[0]) if queries.num_rows else 0
-    columns = [queries[name] for name in ("scene_id", "session", "target")]
     lists = matrix_to_lists(lists_to_matrix(scores, width, "scores"))
-    return pa.table([*columns, lists], schema=PREDICTION_SCHEMA)
+    columns = {**{name: queries[name] for name in queries.column_names}, "scores": lists}
+    return pa.table([columns[name] for name in PREDICTION_SCHEMA.names], schema=PREDICTION_SCHEMA)

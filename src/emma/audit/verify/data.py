@@ -38,7 +38,7 @@ def expected_files(results: Results) -> set[str]:
     for model, task, protocol, value in results.model_folds():
         place = (model, task, protocol, value)
         paths |= {layout.metrics(*place), layout.predictions(*place)}
-        paths |= set() if results.is_submitted(model) else {layout.readout(*place)}
+        paths |= set() if results.is_submitted(model) else {layout.readout(*place), layout.refits(*place)}
         kind = "score" if protocol in results.board_protocols(task) else "stress"
         paths.add(layout.replicates(model, task, kind))
     return {path.as_posix() for path in paths} | capture_files(results)
@@ -105,7 +105,8 @@ class Inventory(Check):
                 paths.add(layout.replicates(model, task, "stress"))
                 for fold in results.folds(task):
                     place = (model, task, *fold)
-                    paths |= {layout.metrics(*place), layout.predictions(*place), layout.readout(*place)}
+                    paths |= {layout.metrics(*place), layout.predictions(*place)}
+                    paths |= {layout.readout(*place), layout.refits(*place)}
         return {path.as_posix() for path in paths}
 
 

@@ -16,11 +16,14 @@ from emma.audit.verify.base import Check
 from emma.audit.verify.results import Results
 from emma.backbones.embed import embed_batch
 from emma.backbones.load import load_backbone, load_model_config
+from emma.data.folds import row_keys
 from emma.data.labels import plain_values
-from emma.data.scenes import Columns, SceneChunk, iq_hashes, iterate_scenes
+from emma.data.samples import convert, iq_hashes
+from emma.data.scenes import Columns, SceneChunk, index_table, iterate_scenes
 from emma.data.tables import lists_to_matrix
 from emma.evaluation.fitting import fit_fold
-from emma.tasks import Split, TaskID, target_of
+from emma.evaluation.refits import refit_keys
+from emma.tasks import Split, TaskID, TaskSpec, target_of
 
 #: Differences allowed where floating point differs between machines: of samples and embeddings, relative to the
 #: largest in the scene or row; of refitted predictions as ``Target.distance`` measures them (degrees or relative).
@@ -44,18 +47,19 @@ class Regenerated(Check):
         self.chunks = chunks
 
     def run(self, results: Results) -> None:
-        """Compare hashes of samples, metadata and labels; where hashes differ, samples, if they are at hand."""
+        """Compare ids, metadata and labels; where ids differ, samples, if they are at hand, else their hashes."""
         identical = 0
         for task, split, start, chunk in self.chunks(results):
             path, iq = results.layout.scenes(task, split), chunk.iq
             with self.item(path):
                 frozen = results.labelled(task, split).slice(start, len(iq))
-                if iq_hashes(iq) == frozen["iq_sha256"].to_pylist():
+                stored = convert(iq)
+                if index_table(path, stored, chunk.metadata)["scene_id"].equals(frozen["scene_id"]):
                     identical += 1
-                elif not path.is_file():
-                    self.fault(path, f"scenes from {start} on: other samples than the recipe gives")
-                else:
+                elif path.is_file():
                     self._near(path, start, iq)
+                elif iq_hashes(stored) != frozen["iq_sha256"].to_pylist():
+                    self.fault(path, f"scenes from {start} on: other samples than the recipe gives")
                 self._columns(results.layout.index(task, split), start, frozen, chunk.metadata)
                 self._columns(results.layout.labels(task, split), start, frozen, chunk.labels)
         self.note = f"{identical} chunks bit for bit"
@@ -85,11 +89,14 @@ class Reembedded(Check):
 
     def run(self, results: Results) -> None:
         """Embed one row group per model and task."""
-        absent = 0
+        absent, generated = 0, []
         for model in results.models():
             if results.is_submitted(model):
                 continue
             config_path = (results.project or results.root) / "config" / "models" / f"{model}.yaml"
+            if config_path.is_file() and load_model_config(config_path).truth:
+                generated.append(model)
+                continue
             for task in results.tasks_of(model):
                 path = results.layout.embeddings(model, task)
                 scenes = results.layout.scenes(task, results.eval_split())
@@ -107,7 +114,9 @@ class Reembedded(Check):
                         self.fault(path, f"expected width {expected.shape[1]}, found {actual.shape[1]}")
                     elif expected.size and not _relative(actual, expected) <= EMBEDDED:
                         self.fault(path, f"differs by {_relative(actual, expected):.1e} from what {model} gives")
-        self.note = f"{absent} not at hand" if absent else ""
+        notes = [f"{absent} not at hand"] if absent else []
+        notes += [f"{model}'s come from the generator" for model in generated]
+        self.note = ", ".join(notes)
 
 
 class Refitted(Check):
@@ -136,14 +145,20 @@ class Refitted(Check):
                 assigned = results.labelled(task, Split.TRAIN), results.labelled(task, results.eval_split())
                 fold = results.rebuilt(task, protocol, value)
                 arguments = (results.protocols(task)[protocol], fold, assigned, results.embeddings(model, task))
-                again = fit_fold(spec, *arguments).predictions
-                actual = results.predictions(*key)
-                if again["scene_id"].to_pylist() != actual["scene_id"].to_pylist():
-                    raise InputError(f"{path}: scene_id: expected those of the fold")
-                tables = [lists_to_matrix(table["scores"], target_of(spec).width, path) for table in (actual, again)]
-                distance = target_of(spec).distance(*tables)
-                if not distance <= REFITTED:
-                    self.fault(path, f"scores: differ by {distance:.1e} from those of the fold fit again")
+                again = fit_fold(spec, *arguments)
+                self._compare(path, spec, results.predictions(*key), again.predictions, row_keys)
+                path = results.layout.refits(*key)
+                self._compare(path, spec, results.refits(*key), again.refits, refit_keys)
+
+    def _compare(
+        self, path: Path, spec: TaskSpec, actual: pa.Table, again: pa.Table, keys: Callable[[pa.Table], pa.ChunkedArray]
+    ) -> None:
+        if keys(again).to_pylist() != keys(actual).to_pylist():
+            raise InputError(f"{path}: scene_id: expected those of the fold")
+        tables = [lists_to_matrix(table["scores"], target_of(spec).width, path) for table in (actual, again)]
+        distance = target_of(spec).distance(*tables)
+        if not distance <= REFITTED:
+            self.fault(path, f"scores: differ by {distance:.1e} from those of the fold fit again")
 
 
 def _same_value(actual: Any, expected: Any) -> bool:

@@ -16,7 +16,9 @@ from emma.data.folds import fold_metadata
 from emma.data.guards import guard_fold
 from emma.data.release import read_assigned
 from emma.data.tables import lists_to_matrix, metadata_of
-from emma.evaluation.fitting import query_fault
+from emma.evaluation.fitting import predictions_hash, query_fault
+from emma.evaluation.prediction import query_scores
+from emma.evaluation.refits import refits_hash
 from emma.readouts import load_readout
 from emma.tasks import Split, TaskID, TaskSpec, target_of
 from emma.version import HARNESS_VERSION
@@ -43,7 +45,7 @@ class Splits(Check):
                         where = path / f"{side}.parquet"
                         if table_hash(one) != table_hash(other):
                             self.fault(where, f"{_differing(one, other)} than {protocol} gives")
-                    for field in ("undefined_reason", "eval_split", "enrolment_seed"):
+                    for field in ("undefined_reason", "eval_split", "draw_seed"):
                         one, other = getattr(actual, field), getattr(expected, field)
                         if one != other:
                             self.fault(path / "eval.parquet", f"{field}: {one}, expected {other}")
@@ -118,7 +120,7 @@ class Predictions(Check):
                 metadata = metadata_of(table)
                 fold = results.rebuilt(task, protocol, value)
                 expected = fold_metadata(fold, results.manifest().data_release_hash)
-                for field in ("data_release_hash", "undefined_reason", "eval_split", "enrolment_seed"):
+                for field in ("data_release_hash", "undefined_reason", "eval_split", "draw_seed"):
                     if metadata.get(field) != expected.get(field):
                         self.fault(path, f"{field}: expected {expected.get(field)}, found {metadata.get(field)}")
                 if fault := query_fault(table, fold.eval.slice(0, 0) if fold.undefined_reason else fold.eval):
@@ -144,7 +146,7 @@ class Predictions(Check):
             "model_provenance": results.run(model).run_manifest.model_provenance,
         }
         self.compare(path, {name: getattr(record, name) for name in expected}, expected)
-        if record.hashes.predictions != table_hash(table):
+        if record.hashes.predictions != predictions_hash(table):
             actual = record.hashes.predictions
             self.fault(path, f"hashes.predictions: {actual} is not the hash of predictions.parquet beside it")
 
@@ -168,6 +170,9 @@ class Readouts(Check):
                 expected = results.metrics(*key).hashes.readout
                 if sha256(path.read_bytes()) != expected:
                     self.fault(path, f"its SHA-256 is not hashes.readout of metrics.json, {expected}")
+                beside = results.layout.refits(*key)
+                if refits_hash(results.refits(*key)) != results.metrics(*key).hashes.refits:
+                    self.fault(beside, "its content hash is not hashes.refits of metrics.json")
                 tensors, _ = load_weights(path)
                 if results.rebuilt(task, protocol, value).undefined_reason is not None:
                     continue
@@ -191,7 +196,7 @@ class Readouts(Check):
         path = results.layout.predictions(*key)
         table = results.predictions(*key)
         actual = lists_to_matrix(table["scores"], target_of(spec).width, path)
-        expected = load_readout(spec, tensors).scores(results.embeddings(model, task).of(table["scene_id"]))
+        expected = query_scores(load_readout(spec, tensors), results.embeddings(model, task), table)
         distance = target_of(spec).distance(actual, expected)
         if not distance <= REAPPLIED:
             self.fault(

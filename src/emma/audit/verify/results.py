@@ -16,15 +16,16 @@ from common.files import parse, read_json, read_yaml
 from emma.audit.submissions import Bundle
 from emma.captures.records import CaptureRecord, ConversionRecord, SimToRealReport
 from emma.data.embeddings import Embeddings
-from emma.data.folds import Fold, read_fold
+from emma.data.folds import Fold, read_fold, row_keys
 from emma.data.labels import join_labels, label_field, read_labels
 from emma.data.protocols import OODProtocol, board_protocols, task_protocols
 from emma.data.provenance import Provenance, provenance_of
 from emma.data.release import DataReleaseManifest, load_manifest
 from emma.data.scenes import read_index
 from emma.data.tables import metadata_of, read_table, unique_ids
-from emma.evaluation.fitting import PREDICTION_SCHEMA
+from emma.evaluation.fitting import PREDICTION_SCHEMA, chosen_regularisation
 from emma.evaluation.records import FoldRecord
+from emma.evaluation.refits import read_refits
 from emma.results.layout import Layout
 from emma.results.records import RunRecord
 from emma.tasks import Split, TaskID
@@ -267,8 +268,20 @@ class Results:
         """A fold's predictions as written."""
         path = self.layout.predictions(model, task, protocol, value)
         table = read_table(path, PREDICTION_SCHEMA)
-        unique_ids(path, table["scene_id"])
+        unique_ids(path, row_keys(table))
         return table
+
+    def refits(self, model: str, task: TaskID, protocol: str, value: str) -> pa.Table:
+        """Predictions of a fold's refits as written."""
+        return read_refits(self.layout.refits(model, task, protocol, value), self.manifest().data_release_hash)
+
+    def regularisation(self, model: str, task: TaskID, protocol: str, value: str) -> float | None:
+        """The value that a fold's readout chose."""
+        path = self.layout.readout(model, task, protocol, value)
+        try:
+            return chosen_regularisation(path, path.read_bytes())
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read ({error.strerror})") from None
 
     def undefined_reason(self, model: str, task: TaskID, protocol: str, value: str) -> str | None:
         """Why a fold's predictions say that it is undefined, or None."""

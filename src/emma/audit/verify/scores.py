@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from common.errors import InputError
 from common.files import parse
-from common.hashing import table_hash
 from emma.audit.verify.base import AGGREGATED, RESCORED, Check
 from emma.audit.verify.results import Results
-from emma.data.protocols import InDistribution
-from emma.evaluation.records import Replicates
-from emma.evaluation.scoring import ReplicateSource, primary_replicates, read_replicates, score_task
+from emma.evaluation.fitting import predictions_hash
+from emma.evaluation.records import Draws, Replicates
+from emma.evaluation.scoring import Predicted, ReplicateSource, primary_replicates, read_replicates, score_task
 from emma.results.frames import board_csv
 from emma.results.leaderboard import build_board, check_provenance
 from emma.results.records import AggregationReport, Board, Kind, RunRecord
@@ -39,10 +37,14 @@ class Scores(Check):
     def _task(self, results: Results, model: str, task: TaskID) -> None:
         manifest = results.manifest()
         keys = [key for key in results.model_folds() if key[:2] == (model, task)]
-        folds: dict[str, dict[str, tuple[pa.Table, str | None]]] = {}
+        folds: dict[str, dict[str, Predicted]] = {}
         for key in keys:
-            folds.setdefault(key[2], {})[key[3]] = (results.predictions(*key), results.undefined_reason(*key))
-        scored, replicates = score_task(manifest.tasks[task], task.value, folds, manifest.bootstrap, results.seed())
+            fitted = () if results.is_submitted(model) else (results.refits(*key), results.regularisation(*key))
+            folds.setdefault(key[2], {})[key[3]] = Predicted(
+                results.predictions(*key), results.undefined_reason(*key), *fitted
+            )
+        given = (manifest.tasks[task], task.value, folds, manifest.bootstrap, results.seed())
+        scored, replicates = score_task(*given)
         for key in keys:
             path = results.layout.metrics(*key)
             with self.item(path):
@@ -51,8 +53,7 @@ class Scores(Check):
                 self.compare(path, {"metrics": actual}, {"metrics": scored[key[2]][key[3]]}, RESCORED)
         board = set(results.board_protocols(task))
         seed, split = results.seed(), results.eval_split().value.lower()
-        enrolment_seed = results.rebuilt(task, *keys[0][2:]).enrolment_seed
-        source = ReplicateSource(model, task.value, manifest.data_release_hash, seed, split, enrolment_seed)
+        source = ReplicateSource(model, task.value, manifest.data_release_hash, seed, split)
         for kind in ("score", "stress"):
             own = {key: draws for key, draws in replicates.items() if (key[0] in board) == (kind == "score")}
             if own or kind == "score":
@@ -65,9 +66,24 @@ class Scores(Check):
             self.fault(path, "expected one row per fold and metric that is defined")
             return
         for key, draws in expected.items():
-            same = actual[key].shape == draws.shape
-            if not same or not np.allclose(actual[key], draws, rtol=RESCORED, atol=RESCORED * 1e-3, equal_nan=True):
+            if not _alike(actual[key], draws):
                 self.fault(path, f"{' '.join(key)}: replicates differ from those of the predictions")
+
+
+def _alike(actual: Draws, expected: Draws) -> bool:
+    """Whether draws are of the same kinds, units and, within tolerance, values."""
+    if actual.units != expected.units:
+        return False
+    for kind in ("bootstrap", "jackknife", "enrolment"):
+        one, other = getattr(actual, kind), getattr(expected, kind)
+        if one is None or other is None:
+            if one is not other:
+                return False
+        elif one.shape != other.shape or not np.allclose(
+            one, other, rtol=RESCORED, atol=RESCORED * 1e-3, equal_nan=True
+        ):
+            return False
+    return True
 
 
 class _Model(NamedTuple):
@@ -94,8 +110,8 @@ class Runs(Check):
     def _again(results: Results, actual: RunRecord) -> RunRecord:
         manifest, model = results.manifest(), actual.model
         tasks, hashes = results.tasks_of(model), {}
-        # In-distribution folds are of every task and model.
-        provenance = results.provenance(model, tasks[0], InDistribution.name, "all")
+        first = next(iter(results.board_protocols(tasks[0]).values()))
+        provenance = results.provenance(model, tasks[0], first.name, first.eval_values()[0])
         records = {}
         for task in tasks:
             protocols = list(results.board_protocols(task).values())
@@ -105,7 +121,7 @@ class Runs(Check):
                 for name, values in keys.items()
             }
             hashes[task] = {
-                name: {value: table_hash(results.predictions(model, task, name, value)) for value in values}
+                name: {value: predictions_hash(results.predictions(model, task, name, value)) for value in values}
                 for name, values in keys.items()
             }
             records[task] = task_record(manifest.tasks[task], protocols, scores, provenance.pretraining)
