@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from common.hashing import sha256
@@ -52,3 +54,11 @@ def stratified_draw(
     drawn = np.zeros(count, bool)
     drawn[order] = place < quota[stratum[order]]
     return drawn
+
+
+def link_groups(index: pa.Table) -> NDArray[np.str_]:
+    """What belongs together in a draw or a cross-validation ``[N]``: the propagation link, or a scene that has none.
+
+    Captures of one session have one link.
+    """
+    return np.asarray(pc.coalesce(index["link_id"], index["scene_id"]).to_pylist())

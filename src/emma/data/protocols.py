@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from common.errors import InputError
-from emma.data.draws import stratified_draw
+from emma.data.draws import link_groups, stratified_draw
 from emma.data.enrolment import check_enrolment
 from emma.data.folds import Fold, fold_table
 from emma.readouts import Readout, make_readout
@@ -310,10 +310,9 @@ class InDistribution(OODProtocol):
         classes = target.strata(np.asarray(target.encode(index[target.column])))
         strata += [] if classes is None else [classes.astype(str)]
         # Captures of one session share a link and are alike: drawn one by one, they would bring in every session.
-        links = pc.coalesce(index["link_id"], index["scene_id"])
         groups, names = (
-            [f"{seed}/{self.name}/{value}/{word}" for word in column.to_pylist()]
-            for column in (links, index["scene_id"])
+            [f"{seed}/{self.name}/{value}/{word}" for word in words]
+            for words in (link_groups(index), index["scene_id"].to_pylist())
         )
         return stratified_draw(strata, groups, names, self.fit_size(index, value))
 

@@ -13,15 +13,16 @@ import pyarrow.compute as pc
 from common.errors import InputError
 from common.files import atomic
 from common.hashing import sha256, table_hash
+from emma.data.draws import link_groups
 from emma.data.embeddings import Embeddings
 from emma.data.folds import Fold, fold_metadata, queries_of, read_side, row_keys
 from emma.data.guards import guard_fold
 from emma.data.protocols import OODProtocol
 from emma.data.provenance import Provenance, provenance_of
 from emma.data.tables import matrix_to_lists, metadata_of, read_table, rows_of, unique_ids, write_table
-from emma.evaluation.prediction import enrol, link_groups, query_scores
+from emma.evaluation.prediction import enrol, query_scores
 from emma.evaluation.records import FoldHashes
-from emma.evaluation.refits import REFIT_SCHEMA, REFITS_NAME, read_refits, refit_fold, refits_hash
+from emma.evaluation.refits import REFIT_SCHEMA, REFITS_NAME, fifths, read_refits, refit_fold, refits_hash
 from emma.readouts import make_readout
 from emma.tasks import TaskSpec
 
@@ -90,15 +91,15 @@ def fit_fold(
     if fold.undefined_reason is not None:
         return FittedFold({}, PREDICTION_SCHEMA.empty_table(), REFIT_SCHEMA.empty_table(), *facts)
     readout = make_readout(spec)
-    links = link_groups(assigned[0])
     rows = rows_of(assigned[0]["scene_id"], fold.train["scene_id"], f"fold {fold.protocol} {fold.held_out_value}")
-    readout.fit(embeddings.of(fold.train["scene_id"]), np.asarray(fold.train["target"]), links[rows])
+    features, target = embeddings.of(fold.train["scene_id"]), np.asarray(fold.train["target"])
+    readout.fit(features, target, link_groups(assigned[0])[rows])
     enrol(spec, readout, fold.eval, embeddings)
     queries = fold.queries
     scores = query_scores(readout, embeddings, queries)
     predictions = queries.append_column(PREDICTION_SCHEMA.field("scores"), matrix_to_lists(scores))
     predictions = predictions.select(PREDICTION_SCHEMA.names).cast(PREDICTION_SCHEMA)
-    refits = refit_fold(spec, readout, fold, assigned[0], embeddings)
+    refits = refit_fold(spec, readout, fold, (features, target, fifths(spec, assigned[0])[rows]), embeddings)
     return FittedFold(readout.tensors, predictions, refits, *facts)
 
 

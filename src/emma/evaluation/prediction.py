@@ -32,11 +32,3 @@ def query_scores(readout: Readout, embeddings: Embeddings, queries: pa.Table) ->
     turns = np.asarray(pc.fill_null(queries["turn"], 0))
     scores: NDArray[np.float64] = readout.turn_scores(embeddings.of(scenes))[turns, rows]
     return scores
-
-
-def link_groups(index: pa.Table) -> NDArray[np.str_]:
-    """What belongs together in an inner cross-validation ``[N]``: the propagation link, or the scene where it has none.
-
-    Captures of one session have one link.
-    """
-    return np.asarray(pc.coalesce(index["link_id"], index["scene_id"]).to_pylist())

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from common.errors import InputError
 from common.streams import stream
+from emma.data.draws import link_groups
+from emma.data.enrolment import session_turns
 from emma.data.protocols import OODProtocol, primary_protocol
 from emma.data.provenance import Hash, Provenance
-from emma.evaluation.prediction import link_groups
 from emma.evaluation.records import FloatArray
 from emma.metrics import METRICS, UndefinedMetricError
 from emma.readouts import READOUTS
@@ -192,22 +193,14 @@ class TaskFolds:
             self.kind.encode(index[self.kind.column]).to_numpy() for index in (self.train, self.evaluation)
         )
         self.groups = link_groups(self.train)
-        self.turns = self._turns() if self.kind.enrols else None
+        units, sessions = (np.asarray(self.evaluation[name].to_pylist()) for name in (self.kind.column, "session"))
+        self.turns = session_turns(units, sessions) if self.kind.enrols else None
         self.folds = [self._fold(value) for value in self.protocol.eval_values()]
 
     def _fold(self, value: str) -> ProbeFold:
         fit = np.flatnonzero(self.protocol.train_mask(self.train, value))
         scored = np.flatnonzero(self.protocol.eval_mask(self.evaluation, value))
         return ProbeFold(value, fit, scored)
-
-    def _turns(self) -> NDArray[np.int64]:
-        """The turn ``[N]`` that each evaluation scene enrols its unit in: the place of its session in sorted order."""
-        sessions = np.array(self.evaluation["session"].to_pylist())
-        turns = np.zeros(len(sessions), np.int64)
-        for unit in np.unique(self.targets[1]):
-            own = self.targets[1] == unit
-            turns[own] = np.unique(sessions[own], return_inverse=True)[1]
-        return turns
 
     def score(
         self,

@@ -7,6 +7,7 @@ are dealt out over the whole TRAIN split of a task, so that fifth i is the same 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +16,11 @@ from numpy.typing import NDArray
 
 from common.errors import InputError
 from common.hashing import table_hash
+from emma.data.draws import link_groups
 from emma.data.embeddings import Embeddings
 from emma.data.folds import Fold
-from emma.data.tables import matrix_to_lists, metadata_of, read_table, rows_of
-from emma.evaluation.prediction import enrol, link_groups, query_scores
+from emma.data.tables import matrix_to_lists, metadata_of, read_table
+from emma.evaluation.prediction import enrol, query_scores
 from emma.readouts import Readout
 from emma.readouts.selection import grouped_parts
 from emma.tasks import TaskSpec, target_of
@@ -50,14 +52,20 @@ def fifths(spec: TaskSpec, train_index: pa.Table) -> NDArray[np.int64]:
     return grouped_parts(link_groups(train_index), target.strata(encoded), FIFTHS)
 
 
-def refit_fold(spec: TaskSpec, readout: Readout, fold: Fold, train_index: pa.Table, embeddings: Embeddings) -> pa.Table:
+def refit_fold(
+    spec: TaskSpec,
+    readout: Readout,
+    fold: Fold,
+    fit: tuple[NDArray[Any], NDArray[np.float64], NDArray[np.int64]],
+    embeddings: Embeddings,
+) -> pa.Table:
     """Fit a fold's readout anew without each fifth, at the regularisation that the fold chose, and predict.
 
     Args:
         spec: the task's pinned declaration.
         readout: the fold's own, fitted.
         fold: the fold, past its guards.
-        train_index: the frozen TRAIN index with labels.
+        fit: features ``[N, D]``, encoded labels ``[N]`` and fifths ``[N]`` of the fit scenes.
         embeddings: the model's embeddings of the task.
 
     Returns:
@@ -65,17 +73,14 @@ def refit_fold(spec: TaskSpec, readout: Readout, fold: Fold, train_index: pa.Tab
     """
     if not spec.in_ood_avg or fold.undefined_reason is not None:
         return REFIT_SCHEMA.empty_table()
-    rows = rows_of(train_index["scene_id"], fold.train["scene_id"], f"fold {fold.protocol} {fold.held_out_value}")
-    part = fifths(spec, train_index)[rows]
-    features, target = embeddings.of(fold.train["scene_id"]), np.asarray(fold.train["target"])
-    first = fold.eval if not target_of(spec).enrols else fold.eval.filter(pc.less(fold.eval["turn"], REFIT_TURNS))
-    queries = fold.queries
+    features, target, part = fit
+    evaluation, queries = fold.eval, fold.queries
     if target_of(spec).enrols:
-        queries = queries.filter(pc.less(queries["turn"], REFIT_TURNS))
+        evaluation, queries = (side.filter(pc.less(side["turn"], REFIT_TURNS)) for side in (evaluation, queries))
     tables = []
     for fifth in range(FIFTHS):
         refit = readout.without(features, target, part != fifth)
-        enrol(spec, refit, first, embeddings)
+        enrol(spec, refit, evaluation, embeddings)
         scores = matrix_to_lists(query_scores(refit, embeddings, queries))
         without = pa.array(np.full(queries.num_rows, fifth), pa.int8())
         tables.append(pa.table([without, queries["scene_id"], queries["turn"], scores], schema=REFIT_SCHEMA))

@@ -12,6 +12,7 @@ import pytest
 from common.errors import InputError
 from emma.backbones.embed import write_embeddings
 from emma.backbones.inputs import Contract
+from emma.data.draws import link_groups
 from emma.data.embeddings import Embeddings
 from emma.data.folds import Fold, SplitNotAvailable, row_keys, write_side
 from emma.data.protocols import LeaveOneBandOut, board_protocols, primary_protocol, reference_name
@@ -25,7 +26,7 @@ from emma.evaluation.fitting import (
     read_fitted,
     write_fitted,
 )
-from emma.evaluation.prediction import enrol, link_groups, query_scores
+from emma.evaluation.prediction import enrol, query_scores
 from emma.evaluation.refits import FIFTHS, REFIT_TURNS, fifths
 from emma.readouts import Readout, load_readout, make_readout
 from emma.tasks import Split, TaskID
