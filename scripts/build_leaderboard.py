@@ -7,7 +7,7 @@ from common.files import parse, read_json, write_json, write_text
 from emma.captures.report import read_gaps
 from emma.data.release import load_manifest
 from emma.data.tables import without_pandas
-from emma.evaluation.scoring import primary_replicates
+from emma.evaluation.replicates import primary_replicates
 from emma.results.frames import board_csv
 from emma.results.layout import Layout
 from emma.results.leaderboard import build_board, check_provenance

@@ -7,8 +7,9 @@ from common.files import write_json
 from emma.data.protocols import reference_name
 from emma.data.release import load_manifest
 from emma.data.tables import without_pandas
-from emma.evaluation.fitting import PredictedFold, check_complete, read_fitted
-from emma.evaluation.scoring import Predicted, ReplicateSource, fold_record, score_task, write_replicates
+from emma.evaluation.fitting import Predicted, PredictedFold, check_complete, read_fitted
+from emma.evaluation.replicates import ReplicateSource, write_replicates
+from emma.evaluation.scoring import fold_record, score_task
 from emma.evaluation.task_metrics import check_metrics
 from emma.results.layout import Layout
 from emma.tasks import TaskID
@@ -51,7 +52,7 @@ def main() -> None:
         raise InputError("predictions: eval_split: both dev and holdout, expected one split")
     inputs: dict[str, dict[str, Predicted]] = {}
     for (protocol, value), fold in folds.items():
-        inputs.setdefault(protocol, {})[value] = Predicted(*fold.scored)
+        inputs.setdefault(protocol, {})[value] = fold.predicted
     only = {protocol for protocol, _ in scored.values()}
     scores, replicates = score_task(spec, task, inputs, manifest.bootstrap, arguments.seed, only=only)
     for path, place in scored.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +39,22 @@ PREDICTION_SCHEMA = pa.schema(
 )
 
 
+class Predicted(NamedTuple):
+    """What is scored of a fold.
+
+    Attributes:
+        predictions: a table of PREDICTION_SCHEMA.
+        undefined_reason: why the fold cannot be scored, if it cannot.
+        refits: a table of REFIT_SCHEMA; None where nothing was refit, as for a submission.
+        regularisation: the value that the readout chose; None where none was fit here.
+    """
+
+    predictions: pa.Table
+    undefined_reason: str | None
+    refits: pa.Table | None = None
+    regularisation: float | None = None
+
+
 @dataclass(frozen=True)
 class FittedFold:
     """A fold after its fit: the readout's tensors, the predictions, those of its refits, and the fold's facts.
@@ -57,6 +73,11 @@ class FittedFold:
     def regularisation(self) -> float | None:
         """The value that the readout chose; None where nothing was fit."""
         return float(self.tensors["regularisation"][0]) if self.tensors else None
+
+    @property
+    def predicted(self) -> Predicted:
+        """What is scored of it."""
+        return Predicted(self.predictions, self.undefined_reason, self.refits, self.regularisation)
 
     @property
     def predictions_hash(self) -> str:
@@ -138,9 +159,9 @@ class PredictedFold:
     regularisation: float | None = None
 
     @property
-    def scored(self) -> tuple[pa.Table, str | None, pa.Table | None, float | None]:
-        """What ``emma.evaluation.scoring.Predicted`` holds of it."""
-        return self.predictions, self.undefined_reason, self.refits, self.regularisation
+    def predicted(self) -> Predicted:
+        """What is scored of it."""
+        return Predicted(self.predictions, self.undefined_reason, self.refits, self.regularisation)
 
 
 def read_fitted(path: str | Path, data_release_hash: str, seed: int) -> PredictedFold:

@@ -20,10 +20,10 @@ from emma.data.embeddings import Embeddings
 from emma.data.protocols import InDistribution, OODProtocol, board_protocols, primary_protocol, protocol_named
 from emma.data.provenance import Provenance
 from emma.data.release import DataReleaseManifest, load_manifest, read_assigned
-from emma.evaluation.fitting import FittedFold, fit_fold
+from emma.evaluation.fitting import FittedFold, Predicted, fit_fold
 from emma.evaluation.task_metrics import check_metrics
 from emma.evaluation.records import MetricScores
-from emma.evaluation.scoring import Predicted, score_task
+from emma.evaluation.scoring import score_task
 from emma.results.aggregate import OODAvg, summarise
 from emma.results.manifest import RunManifest
 from emma.results.layout import DEFAULT_RELEASE, Layout, results_folder
@@ -123,13 +123,7 @@ class ProtocolRunner:
 
 def predictions_of(folds: Mapping[str, FittedFolds]) -> dict[str, dict[str, Predicted]]:
     """What ``score_task`` takes of fitted folds, by protocol and held-out value."""
-    return {
-        name: {
-            value: Predicted(fold.predictions, fold.undefined_reason, fold.refits, fold.regularisation)
-            for value, fold in by_value.items()
-        }
-        for name, by_value in folds.items()
-    }
+    return {name: {value: fold.predicted for value, fold in by_value.items()} for name, by_value in folds.items()}
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,8 @@ from common.errors import InputError
 from emma.data.release import BootstrapSpec
 from emma.evaluation.fitting import PREDICTION_SCHEMA
 from emma.evaluation.records import Draws, Score
-from emma.evaluation.scoring import (
-    ReplicateSource,
-    metric_inputs,
-    point_score,
-    primary_replicates,
-    score_predictions,
-    score_task,
-    write_replicates,
-)
+from emma.evaluation.replicates import ReplicateSource, primary_replicates, write_replicates
+from emma.evaluation.scoring import metric_inputs, point_score, score_predictions, score_task
 from emma.evaluation.statistics import bootstrap_weights
 from emma.metrics import METRICS, MetricMismatchError
 from emma.tasks import TaskID

@@ -32,14 +32,8 @@ from emma.data.release import (
 from emma.data.scenes import SceneChunk, read_index, write_scenes
 from emma.data.tables import write_table
 from emma.evaluation.fitting import check_complete, fit_fold, read_fitted, write_fitted
-from emma.evaluation.scoring import (
-    Predicted,
-    ReplicateSource,
-    fold_record,
-    primary_replicates,
-    score_task,
-    write_replicates,
-)
+from emma.evaluation.replicates import ReplicateSource, primary_replicates, write_replicates
+from emma.evaluation.scoring import fold_record, score_task
 from emma.results.frames import board_csv
 from emma.results.layout import Layout
 from emma.results.leaderboard import build_board
@@ -220,7 +214,7 @@ def _score(project, manifest, task, entry, protocols, assigned, seed):
             write_fitted(*files, fitted, manifest.data_release_hash, provenance)
             read[name, value] = found = read_fitted(files[1], manifest.data_release_hash, seed)
             check_complete(files[1], found.predictions, split / "eval.parquet", name, value)
-            folds.setdefault(name, {})[value] = Predicted(*found.scored)
+            folds.setdefault(name, {})[value] = found.predicted
     scored, replicates = score_task(spec, task.value, folds, manifest.bootstrap, seed)
     board = board_protocols(spec)
     for place, fold in read.items():

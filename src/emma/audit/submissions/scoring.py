@@ -15,9 +15,10 @@ from emma.data.folds import Fold, fold_metadata, row_keys
 from emma.data.protocols import board_protocols
 from emma.data.provenance import Provenance
 from emma.data.tables import lists_to_matrix, matrix_to_lists, write_table
-from emma.evaluation.fitting import PREDICTION_SCHEMA, PredictedFold, predictions_hash
+from emma.evaluation.fitting import PREDICTION_SCHEMA, Predicted, PredictedFold, predictions_hash
 from emma.evaluation.records import FoldHashes, FoldRecord, Replicates
-from emma.evaluation.scoring import Predicted, ReplicateSource, fold_record, score_task, write_replicates
+from emma.evaluation.replicates import ReplicateSource, write_replicates
+from emma.evaluation.scoring import fold_record, score_task
 from emma.results.layout import Layout
 from emma.results.records import RunRecord
 from emma.results.runs import run_record, task_record

@@ -135,7 +135,7 @@ class Captures(Check):
             "model": model,
             "set": declared.name,
             "task": declared.task,
-            "data_release_hash": results.manifest().data_release_hash,
+            "data_release_hash": results.release_hash(),
             "eval_split": results.eval_split().value.lower(),
             "seed": results.seed(),
             "harness_version": HARNESS_VERSION,

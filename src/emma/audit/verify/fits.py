@@ -119,7 +119,7 @@ class Predictions(Check):
                 table = results.predictions(*key)
                 metadata = metadata_of(table)
                 fold = results.rebuilt(task, protocol, value)
-                expected = fold_metadata(fold, results.manifest().data_release_hash)
+                expected = fold_metadata(fold, results.release_hash())
                 for field in ("data_release_hash", "undefined_reason", "eval_split", "draw_seed"):
                     if metadata.get(field) != expected.get(field):
                         self.fault(path, f"{field}: expected {expected.get(field)}, found {metadata.get(field)}")
@@ -139,7 +139,7 @@ class Predictions(Check):
             "task": task,
             "protocol": protocol,
             "held_out_value": value,
-            "data_release_hash": results.manifest().data_release_hash,
+            "data_release_hash": results.release_hash(),
             "seed": results.seed(),
             "harness_version": HARNESS_VERSION,
             "eval_split": results.eval_split().value.lower(),

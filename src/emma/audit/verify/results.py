@@ -95,6 +95,11 @@ class Results:
         """The release's manifest, whose hash is that of its content."""
         return load_manifest(self.layout.manifest)
 
+    @_remembered
+    def release_hash(self) -> str:
+        """The hash of the manifest's content, which every file of the run names."""
+        return self.manifest().data_release_hash
+
     @property
     def tasks(self) -> list[TaskID]:
         """The release's tasks."""
@@ -255,7 +260,7 @@ class Results:
     def fold(self, task: TaskID, protocol: str, value: str) -> Fold:
         """A fold as written."""
         train, evaluation = (self.layout.side(task, protocol, value, side) for side in ("train", "eval"))
-        return read_fold(train, evaluation, protocol, value, self.manifest().data_release_hash)
+        return read_fold(train, evaluation, protocol, value, self.release_hash())
 
     @_remembered
     def rebuilt(self, task: TaskID, protocol: str, value: str) -> Fold:
@@ -271,10 +276,12 @@ class Results:
         unique_ids(path, row_keys(table))
         return table
 
+    @_remembered
     def refits(self, model: str, task: TaskID, protocol: str, value: str) -> pa.Table:
         """Predictions of a fold's refits as written."""
-        return read_refits(self.layout.refits(model, task, protocol, value), self.manifest().data_release_hash)
+        return read_refits(self.layout.refits(model, task, protocol, value), self.release_hash())
 
+    @_remembered
     def regularisation(self, model: str, task: TaskID, protocol: str, value: str) -> float | None:
         """The value that a fold's readout chose."""
         path = self.layout.readout(model, task, protocol, value)

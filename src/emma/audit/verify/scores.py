@@ -11,9 +11,10 @@ from common.errors import InputError
 from common.files import parse
 from emma.audit.verify.base import AGGREGATED, RESCORED, Check
 from emma.audit.verify.results import Results
-from emma.evaluation.fitting import predictions_hash
+from emma.evaluation.fitting import Predicted, predictions_hash
 from emma.evaluation.records import Draws, Replicates
-from emma.evaluation.scoring import Predicted, ReplicateSource, primary_replicates, read_replicates, score_task
+from emma.evaluation.replicates import ReplicateSource, primary_replicates, read_replicates
+from emma.evaluation.scoring import score_task
 from emma.results.frames import board_csv
 from emma.results.leaderboard import build_board, check_provenance
 from emma.results.records import AggregationReport, Board, Kind, RunRecord
