@@ -24,7 +24,7 @@ from emma.data.protocols import OODProtocol, primary_protocol
 from emma.data.provenance import Hash, Provenance
 from emma.evaluation.records import FloatArray
 from emma.metrics import METRICS, UndefinedMetricError
-from emma.readouts import READOUTS
+from emma.readouts import READOUTS, standardise
 from emma.tasks import Strict, Target, TaskID, TaskSpec, target_of
 
 #: Neighbours, sizes of the fit, and draws of each.
@@ -114,10 +114,8 @@ class Neighbours:
     def fit(self, features: NDArray[Any], target: FloatArray, groups: Any = None) -> Self:
         """Keep the fit scenes."""
         del groups
-        values = np.asarray(features, np.float64)
-        self._mean, spread = values.mean(axis=0), values.std(axis=0)
-        self._scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 1e-6 * np.abs(self._mean))
-        self._known, self._labels = self._directions(values), np.asarray(target)
+        _, self._mean, self._scale = standardise(features)
+        self._known, self._labels = self._directions(features), np.asarray(target)
         return self
 
     def enrol(self, features: NDArray[Any], target: FloatArray, turns: NDArray[np.integer[Any]]) -> None:

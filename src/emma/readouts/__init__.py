@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from emma.readouts.base import Floats, Readout
+from emma.readouts.base import Floats, Readout, standardise
 from emma.readouts.discriminant import Discriminant
 from emma.readouts.logistic import Logistic
 from emma.readouts.ridge import Ridge
 from emma.tasks import TaskSpec, target_of
 
-__all__ = ["READOUTS", "Discriminant", "Logistic", "Readout", "Ridge", "load_readout", "make_readout"]
+__all__ = ["READOUTS", "Discriminant", "Logistic", "Readout", "Ridge", "load_readout", "make_readout", "standardise"]
 
 #: Readouts by their kind.
 READOUTS: dict[str, type[Readout]] = {readout.kind: readout for readout in (Ridge, Logistic, Discriminant)}

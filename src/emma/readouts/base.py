@@ -71,11 +71,8 @@ class Readout(ABC):
                 f"readout: {self.parameters(width)} parameters for width {width}, over the pinned "
                 f"{self.spec.max_parameters}"
             )
-        mean = features.mean(axis=0, dtype=np.float64)
-        # One float64 copy: at many scenes, copies are what a fit costs.
-        inputs, spread = _centred(features, mean)
-        self.tensors = {"mean": mean, "scale": _scale(features, mean, spread)}
-        inputs *= self.tensors["scale"]
+        inputs, mean, scale = standardise(features)
+        self.tensors = {"mean": mean, "scale": scale}
         target = np.asarray(target)
         basis = None
         if width > len(inputs):
@@ -140,6 +137,19 @@ class Readout(ABC):
 
     def _standardised(self, features: NDArray[Any]) -> Floats:
         return (np.asarray(features, dtype=np.float64) - self.tensors["mean"]) * self.tensors["scale"]
+
+
+def standardise(features: NDArray[Any]) -> tuple[Floats, Floats, Floats]:
+    """Features ``[N, D]`` of equal variances, one in total, and the mean ``[D]`` and factors ``[D]`` that made them so.
+
+    Features that are constant up to rounding become zero.
+    """
+    mean = features.mean(axis=0, dtype=np.float64)
+    # One float64 copy: at many scenes, copies are what a fit costs.
+    inputs, spread = _centred(features, mean)
+    scale = _scale(features, mean, spread)
+    inputs *= scale
+    return inputs, mean, scale
 
 
 def _centred(features: NDArray[Any], mean: Floats) -> tuple[Floats, Floats]:
