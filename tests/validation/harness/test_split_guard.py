@@ -12,7 +12,7 @@ from emma.data.embeddings import Embeddings
 from emma.data.folds import fold_table, read_fold, write_side
 from emma.data.guards import guard_fold
 from emma.data.protocols import InDistribution, board_protocols, primary_protocol, task_protocols
-from emma.evaluation import fitting, refits
+from emma.evaluation import fitting
 from emma.evaluation.fitting import fit_fold
 
 HASH = "a" * 64
@@ -74,8 +74,7 @@ def test_swapped_sides(los, environment: str, monkeypatch) -> None:
         los.fit(swapped)
     # Off, the guard is what stood between the swap and a score.
     monkeypatch.setattr(fitting, "guard_fold", lambda *_: None)
-    for module in (fitting, refits):
-        monkeypatch.setattr(module, "rows_of", lambda _ids, wanted, _where: np.arange(len(wanted)))
+    monkeypatch.setattr(fitting, "rows_of", lambda _ids, wanted, _where: np.arange(len(wanted)))
     scored = set(los.fit(swapped).predictions["scene_id"].to_pylist())
     assert scored == set(fold.train["scene_id"].to_pylist())
 
