@@ -31,13 +31,14 @@ def main() -> None:
     parser.add_argument("--replicates", type=Path, required=True, help="Parquet table of bootstrap replicates")
     arguments = parser.parse_args()
     manifest = load_manifest(arguments.manifest)
+    release = manifest.data_release_hash
     spec, task = manifest.spec(arguments.task), TaskID(arguments.task)
     check_metrics({task: spec}, arguments.manifest)
     folds: dict[tuple[str, str], PredictedFold] = {}
     sides = {Layout.protocol_of(path): path for path in arguments.folds}
     for path in arguments.predictions:
         place = Layout.protocol_of(path)
-        folds[place] = read_fitted(path, manifest.data_release_hash, arguments.seed)
+        folds[place] = read_fitted(path, release, arguments.seed)
         if place not in sides:
             raise InputError(f"--folds: no {'/'.join(place)}/eval.parquet, expected one per file of predictions")
         check_complete(path, folds[place].predictions, sides[place], *place)
@@ -56,9 +57,9 @@ def main() -> None:
     only = {protocol for protocol, _ in scored.values()}
     scores, replicates = score_task(spec, task, inputs, manifest.bootstrap, arguments.seed, only=only)
     for path, place in scored.items():
-        record = fold_record(arguments.model, task, place, scores, folds[place], manifest, arguments.seed)
+        record = fold_record(arguments.model, task, place, scores, folds[place], release, arguments.seed)
         write_json(path, record.model_dump(mode="json"))
-    made = (arguments.model, task.value, manifest.data_release_hash, arguments.seed, splits.pop())
+    made = (arguments.model, task.value, release, arguments.seed, splits.pop())
     write_replicates(arguments.replicates, replicates, ReplicateSource(*made))
 
 

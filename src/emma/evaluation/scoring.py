@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from common.errors import InputError
 from emma.data.folds import row_keys
 from emma.data.protocols import base_name, reference_name
-from emma.data.release import BootstrapSpec, DataReleaseManifest
+from emma.data.release import BootstrapSpec
 from emma.data.tables import lists_to_matrix, rows_of
 from emma.evaluation.fitting import PREDICTION_SCHEMA, Predicted, PredictedFold
 from emma.evaluation.records import Draws, FloatArray, FoldRecord, FoldScore, Interval, Score, TaskScores
@@ -269,7 +269,7 @@ def fold_record(
     place: tuple[str, str],
     scores: TaskScores,
     fold: PredictedFold,
-    manifest: DataReleaseManifest,
+    data_release_hash: str,
     seed: int,
 ) -> FoldRecord:
     """The content of a fold's ``metrics.json``.
@@ -280,7 +280,7 @@ def fold_record(
         place: the fold's protocol and held-out value.
         scores: scores by protocol, held-out value and metric.
         fold: the predictions that were scored, and what made them.
-        manifest: the data release.
+        data_release_hash: that of the release.
         seed: the run's seed.
     """
     protocol, held_out_value = place
@@ -289,7 +289,7 @@ def fold_record(
         task=task,
         protocol=protocol,
         held_out_value=held_out_value,
-        data_release_hash=manifest.data_release_hash,
+        data_release_hash=data_release_hash,
         seed=seed,
         harness_version=HARNESS_VERSION,
         eval_split=fold.eval_split,

@@ -114,7 +114,7 @@ def frequency_response(gains: Complexes, delays_s: Floats, size: int, sample_rat
     start = np.arange(rows) * columns - size // 2
     base = np.exp(-2j * np.pi * sample_rate_hz / size * delays_s[..., None] * start)
     scaled = gains[:, :, None, :] * base.transpose(0, 2, 1)[:, None]
-    grid = np.einsum("narp,npc->narc", scaled, step).reshape(*gains.shape[:2], size)
+    grid = (scaled.reshape(len(gains), -1, gains.shape[2]) @ step).reshape(*gains.shape[:2], size)
     return np.roll(grid, -(size // 2), axis=-1)
 
 

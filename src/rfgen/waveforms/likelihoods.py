@@ -8,6 +8,7 @@ phase, in circular white noise of unit variance. It gives log p(received) less i
 import itertools
 
 import numpy as np
+from scipy.special import i0e
 
 from rfgen.physics.types import Complexes, Floats, Ints
 from rfgen.waveforms.angular import gaussian_step_integral
@@ -47,14 +48,8 @@ def _log_mean(exponents: Floats, weights: Floats | None = None) -> Floats:
 
 
 def _log_bessel(x: Floats) -> Floats:
-    """Log of the modified Bessel function of order 0, to 2e-7 (Abramowitz and Stegun 9.8.1 and 9.8.2)."""
-    small, large = (np.minimum(x, 3.75) / 3.75) ** 2, 3.75 / np.maximum(x, 3.75)
-    near = np.polyval([0.0045813, 0.0360768, 0.2659732, 1.2067492, 3.0899424, 3.5156229, 1.0], small)
-    far = np.polyval(
-        [0.00392377, -0.01647633, 0.02635537, -0.02057706, 0.00916281, -0.00157565, 0.00225319, 0.01328592, 0.39894228],
-        large,
-    )
-    value: Floats = np.where(x < 3.75, np.log(near), x + np.log(far) - 0.5 * np.log(np.maximum(x, 3.75)))
+    """Log of the modified Bessel function of order 0, of values from 0 on."""
+    value: Floats = x + np.log(i0e(x))
     return value
 
 
@@ -118,14 +113,14 @@ def keyed(
         [bins.sums(received * np.exp(-1j * sum(b * part for b, part in zip(c, parts, strict=True)))) for c in contexts],
         axis=-1,
     ).reshape(n, blocks, _BLOCK, len(contexts))
-    done = (turn * whole).reshape(n, blocks, _BLOCK)
+    done = np.exp(-1j * turn * whole).reshape(n, blocks, _BLOCK, 1)
     bits = np.array(list(itertools.product((-1, 1), repeat=_BLOCK + len(parts) - 1)))
-    heard, turned = np.zeros((n, blocks, len(bits)), complex), np.zeros((n, blocks, len(bits)))
+    heard, turned = np.zeros((n, blocks, len(bits)), complex), np.ones((n, blocks, len(bits)), complex)
     for s in range(_BLOCK):
         context = (bits[:, s : s + len(parts)] + 1) // 2 @ (2 ** np.arange(len(parts))[::-1])
-        heard += matched[:, :, s, context] * np.exp(-1j * turned)
+        heard += matched[:, :, s, context] * turned
         # From the next symbol on, this one's first bit has turned the phase in full.
-        turned += done[:, :, s, None] * bits[:, s]
+        turned *= np.where(bits[:, s] > 0, done[:, :, s], done[:, :, s].conj())
     energy = bins.sizes.reshape(n, blocks, _BLOCK).sum(axis=2)
     level = amplitude[:, None]
     likelihood: Floats = (_log_mean(_log_bessel(2 * level[..., None] * np.abs(heard))) - level**2 * energy).sum(axis=1)

@@ -29,7 +29,7 @@ def constellation(name: str) -> Complexes:
 
 def root_raised_cosine(t: Floats | float, rolloff: Floats | float) -> Floats:
     """Root-raised-cosine pulse at times `t` in symbols, unit energy per symbol; `rolloff` broadcasts, in (0, 1]."""
-    t, b = np.broadcast_arrays(np.asarray(t, float), np.asarray(rolloff, float))
+    t, b = np.asarray(t, float), np.asarray(rolloff, float)
     x = 4 * b * t
     with np.errstate(divide="ignore", invalid="ignore"):
         pulse = (np.sin(np.pi * t * (1 - b)) + x * np.cos(np.pi * t * (1 + b))) / (np.pi * t * (1 - x**2))

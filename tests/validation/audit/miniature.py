@@ -218,7 +218,7 @@ def _score(project, manifest, task, entry, protocols, assigned, seed):
     scored, replicates = score_task(spec, task.value, folds, manifest.bootstrap, seed)
     board = board_protocols(spec)
     for place, fold in read.items():
-        record = fold_record(model, task, place, scored, fold, manifest, seed)
+        record = fold_record(model, task, place, scored, fold, manifest.data_release_hash, seed)
         path = results.joinpath("folds", model, task.value, *place, "metrics.json")
         write_json(path, record.model_dump(mode="json"))
     made = (model, task.value, manifest.data_release_hash, seed, "dev")

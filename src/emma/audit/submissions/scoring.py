@@ -50,6 +50,7 @@ def score(bundle: Bundle, expected: Expected) -> Scored:
     """Score a bundle that ``validate`` found nothing wrong with."""
     release, declared, seed = expected.manifest, bundle.manifest, bundle.manifest.seed
     provenance = Provenance.of(declared.model, declared, declared.pretraining, readouts=declared.readouts)
+    release_hash = release.data_release_hash
     predictions = {key: joined(bundle.table(*key), expected.folds[key]) for key in expected.of(bundle)}
     records, replicates, sources = {}, {}, {}
     hashes: dict[TaskID, dict[str, dict[str, str]]] = {}
@@ -72,11 +73,11 @@ def score(bundle: Bundle, expected: Expected) -> Scored:
                 FoldHashes(predictions=hashes[task][key[1]][key[2]], readout=None, refits=None),
                 provenance,
             )
-            metrics[key] = fold_record(declared.model, task, key[1:], scores, fold, release, seed)
+            metrics[key] = fold_record(declared.model, task, key[1:], scores, fold, release_hash, seed)
         sources[task] = ReplicateSource(
             declared.model,
             task.value,
-            release.data_release_hash,
+            release_hash,
             seed,
             metrics[keys[0]].eval_split,
         )
