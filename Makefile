@@ -42,11 +42,10 @@ test: setup
 	$(MAKE) --no-print-directory --jobs 2 --output-sync=target --keep-going test-code test-validity
 
 test-code: setup
-	$(BIN)/python -m pytest tests/unit tests/workflow tests/validation/datasets tests/validation/real
+	$(BIN)/python -m pytest tests/unit tests/workflow
 
 test-validity: setup
-	$(BIN)/python -m pytest tests/validation/harness tests/validation/audit tests/validation/metrics \
-		tests/validation/floor_events
+	$(BIN)/python -m pytest tests/validation
 
 # Apart from `make test`: what it installs is not in the lock.
 test-cluster: cluster
