@@ -72,6 +72,11 @@ class FoldFacts(Protocol):
         """Why it cannot be scored, if it cannot."""
 
 
+def split_of(index: pa.Table) -> str | None:
+    """The one split of an index; None where it is empty."""
+    return str(index["split"][0]) if index.num_rows else None
+
+
 def fold_table(spec: TaskSpec, index: pa.Table, roles: NDArray[np.str_]) -> pa.Table:
     """A FOLD_SCHEMA table of index rows, in scene-id order."""
     kind = target_of(spec)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from common.errors import InputError
 from emma.data.enrolment import check_enrolment
-from emma.data.folds import Fold, SplitNotAvailable, fold_table
+from emma.data.folds import Fold, SplitNotAvailable, fold_table, split_of
 from emma.data.protocols import OODProtocol
 from emma.data.tables import rows_of
 from emma.tasks import Split, TaskSpec, target_of
@@ -51,7 +51,7 @@ def guard_fold(protocol: OODProtocol, fold: Fold, train_index: pa.Table, eval_in
             rows[side] = index.take(pa.array(rows_of(index["scene_id"], table["scene_id"], where)))
         except InputError as error:
             raise SplitNotAvailable(f"{error}: not assigned to the split that {side} draws from") from None
-    if not protocol.train_mask(rows["train"], fold.held_out_value).all():
+    if not protocol.train_mask(rows["train"], fold.held_out_value, split_of(eval_index)).all():
         raise SplitNotAvailable(f"{where}: a train scene carries the held-out value")
     queries = np.asarray(fold.eval["role"].to_pylist()) == "query"
     if not protocol.eval_mask(rows["eval"], fold.held_out_value)[queries].all():
@@ -73,11 +73,12 @@ def _guard_content(
         if not fold_table(protocol.spec, rows[side], np.array(roles[side], str)).equals(table):
             raise SplitNotAvailable(f"{where}: {side}: order, session, target or turn differ from the split's index")
     value = fold.held_out_value
-    expected = protocol.fit_size(assigned[0], value), int(protocol.eval_mask(assigned[1], value).sum())
+    fit_size = protocol.fit_size(assigned[0], value, split_of(assigned[1]))
+    expected = fit_size, int(protocol.eval_mask(assigned[1], value).sum())
     actual = len(set(fold.train["scene_id"].to_pylist())), int(protocol.eval_mask(rows["eval"], value).sum())
     if (fold.train.num_rows, *actual) != (actual[0], *expected):
         raise SplitNotAvailable(f"{where}: scenes are missing or occur twice, expected every scene of the value once")
-    _guard_draw(where, protocol, fold, assigned[0])
+    _guard_draw(where, protocol, fold, assigned)
     enrol = np.array(roles["eval"], str) == "enrol"
     if set(roles["train"]) - {"fit"} or set(roles["eval"]) - {"enrol", "query"}:
         raise SplitNotAvailable(f"{where}: role: expected fit in train, query or enrol in eval")
@@ -93,12 +94,14 @@ def _guard_content(
         raise SplitNotAvailable(f"{where}: undefined_reason: {fold.undefined_reason}, expected {reason}")
 
 
-def _guard_draw(where: str, protocol: OODProtocol, fold: Fold, index: pa.Table) -> None:
+def _guard_draw(where: str, protocol: OODProtocol, fold: Fold, assigned: tuple[pa.Table, pa.Table]) -> None:
     """Refuse fit scenes that are not exactly those that protocol and seed draw, and a draw where none is made."""
     if (fold.draw_seed is None) != (protocol.axis is not None):
         expected = "none" if fold.draw_seed is not None else "the seed that drew the fit scenes"
         raise SplitNotAvailable(f"{where}: draw_seed: {fold.draw_seed}, expected {expected}")
-    drawn = index["scene_id"].filter(pa.array(protocol.fit_mask(index, fold.held_out_value, fold.draw_seed)))
+    index, split = assigned[0], split_of(assigned[1])
+    mask = protocol.fit_mask(index, fold.held_out_value, fold.draw_seed, split)
+    drawn = index["scene_id"].filter(pa.array(mask))
     if set(drawn.to_pylist()) != set(fold.train["scene_id"].to_pylist()):
         raise SplitNotAvailable(f"{where}: train: other scenes than seed {fold.draw_seed} draws")
 

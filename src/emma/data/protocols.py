@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from common.errors import InputError
 from emma.data.draws import link_groups, stratified_draw
 from emma.data.enrolment import check_enrolment
-from emma.data.folds import Fold, fold_table
+from emma.data.folds import Fold, fold_table, split_of
 from emma.readouts import Readout, make_readout
 from emma.tasks import OODAxis, SecondaryAxis, Split, TaskSpec, target_of
 
@@ -86,24 +86,32 @@ class OODProtocol(ABC):
     def eval_mask(self, index: pa.Table, value: str) -> Mask:
         """Mask ``[rows]`` of the scenes that fold ``value`` scores."""
 
-    def train_mask(self, index: pa.Table, value: str) -> Mask:
-        """Mask ``[rows]`` of the scenes that fold ``value`` is fit on: those that do not carry the value."""
+    def train_mask(self, index: pa.Table, value: str, eval_split: str | None = None) -> Mask:
+        """Mask ``[rows]`` of the scenes that fold ``value`` is fit on: those that do not carry the value.
+
+        Args:
+            index: index of the TRAIN scenes.
+            value: one of ``eval_values()``.
+            eval_split: the split that is scored. Where HOLDOUT has units of its own, no TRAIN scene carries one.
+        """
+        del eval_split
         return ~self.eval_mask(index, value)
 
-    def fit_size(self, index: pa.Table, value: str) -> int:
-        """Number of TRAIN scenes that fold ``value`` is fit on."""
-        return int(self.train_mask(index, value).sum())
+    def fit_size(self, index: pa.Table, value: str, eval_split: str | None = None) -> int:
+        """Number of TRAIN scenes that fold ``value`` is fit on; the arguments of ``train_mask``."""
+        return int(self.train_mask(index, value, eval_split).sum())
 
-    def fit_mask(self, index: pa.Table, value: str, seed: int | None) -> Mask:
+    def fit_mask(self, index: pa.Table, value: str, seed: int | None, eval_split: str | None = None) -> Mask:
         """Mask ``[rows]`` of the scenes that fold ``value`` is fit on, all those of ``train_mask`` or a draw of them.
 
         Args:
             index: index of the TRAIN scenes, with labels.
             value: one of ``eval_values()``.
             seed: what draws them, where they are drawn.
+            eval_split: the split that is scored.
         """
         del seed
-        return self.train_mask(index, value)
+        return self.train_mask(index, value, eval_split)
 
     def fold(self, value: str, train_index: pa.Table, eval_index: pa.Table, seed: int) -> Fold:
         """Build the fold that holds out ``value``.
@@ -119,7 +127,8 @@ class OODProtocol(ABC):
         """
         if value not in self.eval_values():
             raise InputError(f"{self.name}: value {value}: expected one of {', '.join(self.eval_values())}")
-        train = train_index.filter(pa.array(self.fit_mask(train_index, value, seed)))
+        eval_split = split_of(eval_index)
+        train = train_index.filter(pa.array(self.fit_mask(train_index, value, seed, eval_split)))
         queries = self.eval_mask(eval_index, value)
         roles = np.where(queries, "query", "")
         if target_of(self.spec).enrols:
@@ -132,7 +141,7 @@ class OODProtocol(ABC):
             value,
             fold_table(self.spec, train, np.full(train.num_rows, "fit")),
             fold_table(self.spec, chosen, roles[roles != ""]),
-            eval_split=eval_index["split"][0].as_py() if eval_index.num_rows else None,
+            eval_split=eval_split,
             draw_seed=seed if self.axis is None else None,
         )
         return replace(fold, undefined_reason=self.undefined_reason(fold))
@@ -190,10 +199,14 @@ class _LeaveOneValueOut(OODProtocol):
         mask: Mask = np.all([_mask(index, axis, part) for axis, part in self.parts(value).items()], axis=0)
         return mask
 
-    def train_mask(self, index: pa.Table, value: str) -> Mask:
-        """Mask of the scenes that have no part of ``value``."""
-        mask: Mask = np.any([_mask(index, axis, part) for axis, part in self.parts(value).items()], axis=0)
-        return ~mask
+    def train_mask(self, index: pa.Table, value: str, eval_split: str | None = None) -> Mask:
+        """Mask of the scenes that have no part of ``value``; a unit of HOLDOUT has but its name from one of TRAIN."""
+        other_units = self.spec.new_holdout_units and eval_split == Split.HOLDOUT
+        carried = np.zeros(index.num_rows, bool)
+        for axis, part in self.parts(value).items():
+            if not (other_units and axis is OODAxis.DEVICE):
+                carried |= _mask(index, axis, part)
+        return ~carried
 
 
 class LeaveOneEnvironmentOut(_LeaveOneValueOut):
@@ -292,16 +305,16 @@ class InDistribution(OODProtocol):
         """The scenes that the protocol's own fold scores."""
         return self.base.eval_mask(index, value)
 
-    def train_mask(self, index: pa.Table, value: str) -> Mask:
+    def train_mask(self, index: pa.Table, value: str, eval_split: str | None = None) -> Mask:
         """Any TRAIN scene may be drawn."""
-        del value
+        del value, eval_split
         return np.ones(index.num_rows, bool)
 
-    def fit_size(self, index: pa.Table, value: str) -> int:
+    def fit_size(self, index: pa.Table, value: str, eval_split: str | None = None) -> int:
         """As many as the protocol's own fold is fit on."""
-        return self.base.fit_size(index, value)
+        return self.base.fit_size(index, value, eval_split)
 
-    def fit_mask(self, index: pa.Table, value: str, seed: int | None) -> Mask:
+    def fit_mask(self, index: pa.Table, value: str, seed: int | None, eval_split: str | None = None) -> Mask:
         """The drawn scenes; InputError without a seed."""
         if seed is None:
             raise InputError(f"{self.name} {value}: draw_seed: none, expected the seed that drew the fit scenes")
@@ -314,7 +327,7 @@ class InDistribution(OODProtocol):
             [f"{seed}/{self.name}/{value}/{word}" for word in words]
             for words in (link_groups(index), index["scene_id"].to_pylist())
         )
-        return stratified_draw(strata, groups, names, self.fit_size(index, value))
+        return stratified_draw(strata, groups, names, self.fit_size(index, value, eval_split))
 
 
 _BY_AXIS: Mapping[OODAxis, type[_LeaveOneValueOut]] = {

@@ -20,6 +20,7 @@ from common.errors import InputError
 from common.streams import stream
 from emma.data.draws import link_groups
 from emma.data.enrolment import session_turns
+from emma.data.folds import split_of
 from emma.data.protocols import OODProtocol, primary_protocol
 from emma.data.provenance import Hash, Provenance
 from emma.evaluation.records import FloatArray
@@ -196,7 +197,7 @@ class TaskFolds:
         self.folds = [self._fold(value) for value in self.protocol.eval_values()]
 
     def _fold(self, value: str) -> ProbeFold:
-        fit = np.flatnonzero(self.protocol.train_mask(self.train, value))
+        fit = np.flatnonzero(self.protocol.train_mask(self.train, value, split_of(self.evaluation)))
         scored = np.flatnonzero(self.protocol.eval_mask(self.evaluation, value))
         return ProbeFold(value, fit, scored)
 

@@ -28,8 +28,8 @@ SCALE_NOTE = (
 #: What a sim-to-real gap is, wherever one stands beside an average.
 GAP_NOTE = (
     "Gap: 100 (synthetic - captured) in points of the anchors' scale, between the board's score and the mean of the "
-    "same folds' readouts on captured scenes, over the tasks in brackets; above zero is lost on captured scenes. Gap to "
-    "matched scenes: the same for sets with a synthetic set of their own. Neither enters an average."
+    "same folds' readouts on captured scenes, over the tasks in brackets; above zero is lost on captured scenes. "
+    "Gap to matched scenes: the same for sets with a synthetic set of their own. Neither enters an average."
 )
 
 #: What the page says of the textbook rows that ship, where the split that chose their settings is scored.

@@ -243,7 +243,16 @@ def test_a_reference_of_units_that_no_fit_has_met_is_undefined(world):
     ):
         for index, reason in ((evaluation, None), (opened, why)):
             protocol = LeaveOneUnitOut(spec)
-            assert protocol.fold("U02", train, index, SEED).undefined_reason is None
+            own = protocol.fold("U02", train, index, SEED)
+            assert own.undefined_reason is None
+            guard_fold(protocol, own, train, index)
+            # Other units under the same names: every TRAIN unit is fit on, and one left out is a fold of its own.
+            others = spec.new_holdout_units and index is opened
+            assert (own.train.num_rows == train.num_rows) is others
+            if others:
+                fewer = LeaveOneUnitOut(plain).fold("U02", train, evaluation, SEED).train
+                with pytest.raises(SplitNotAvailable, match="scenes are missing"):
+                    guard_fold(protocol, replace(own, train=fewer), train, index)
             reference = InDistribution(protocol)
             fold = reference.fold("U02", train, index, SEED)
             assert fold.undefined_reason == reason
