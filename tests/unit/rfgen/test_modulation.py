@@ -113,7 +113,9 @@ def test_a_mixture_is_the_one_summed_by_hand() -> None:
         assert likelihoods.linear(matched, energy, amplitude, points) == pytest.approx(expected)
 
 
-def test_step_integral() -> None:
+def test_bessel_and_step_integral() -> None:
+    x = np.array([0.0, 0.5, 3.7, 3.8, 20.0, 300.0])
+    assert likelihoods._log_bessel(x) == pytest.approx(np.log(np.i0(x)), abs=1e-6)
     # The integral of the frequency pulse is what the waveform itself adds up to.
     one, sps = np.ones(1), 400.0
     bits = -np.ones((1, 12), int)
