@@ -65,7 +65,8 @@ def test_a_damaged_recording_ends_in_one_line(surrogate):
     entry["mapping"] = {"classes": {"NLOS": "NLOS", "LOS": "LOS"}}
     names = {"out": "scenes.parquet", "index": "index.parquet", "record": "record.json"}
     files = [item for name, file in names.items() for item in (f"--{name}", out / file)]
-    found = surrogate.script("convert_captures", "--entry", json.dumps(entry), "--root", data.parent, *files)
+    read = ("--entry", json.dumps(entry), "--release-config", "config/releases/tiny.yaml", "--root", data.parent)
+    found = surrogate.script("convert_captures", *read, *files)
     data.write_bytes(kept)
     assert found.returncode == 2
     assert found.stderr.count("\n") == 1

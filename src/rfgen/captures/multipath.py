@@ -1,15 +1,21 @@
 """Clustered multipath after Saleh and Valenzuela, with angles: a channel model that the releases' scenes do not use."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from pydantic import BeforeValidator, Field
 
+from rfgen.captures.limits import Deviation, Portion, Spread
 from rfgen.physics import arrays
-from rfgen.physics.fields import Model, NonNegative, Positive, Rates, Share
+from rfgen.physics.fields import Model, _as_tuple
 from rfgen.physics.types import Bools, Complexes, Floats
 
 # Rays drawn in a cluster; those later than `_DECAYS` ray decays carry no power.
 _RAYS, _DECAYS = 40, 6.0
+
+_Rate = Annotated[float, Field(ge=1e3, le=1e12)]
+_Decay = Annotated[float, Field(ge=1e-12, le=1e-2)]
 
 
 class ClusterLaw(Model):
@@ -21,24 +27,35 @@ class ClusterLaw(Model):
     as standard deviations. `k_factor_db` is the mean ratio of the direct path to the rest, null where there is none.
     """
 
-    clusters: Positive
-    cluster_rate_hz: Positive
-    cluster_decay_s: Positive
-    cluster_shadow_db: NonNegative
-    cluster_spread_deg: NonNegative
-    ray_rates_hz: Rates
-    ray_mix: Share
-    ray_decay_s: Positive
-    ray_spread_deg: NonNegative
-    k_factor_db: float | None
-    k_factor_std_db: NonNegative
+    clusters: Annotated[float, Field(gt=0, le=100, description="mean number of clusters")]
+    cluster_rate_hz: Annotated[_Rate, Field(description="rate at which clusters arrive, in Hz")]
+    cluster_decay_s: Annotated[_Decay, Field(description="decay of the clusters' power, in seconds")]
+    cluster_shadow_db: Annotated[Spread, Field(description="standard deviation of a cluster's power, in dB")]
+    cluster_spread_deg: Annotated[
+        Deviation, Field(description="standard deviation of clusters' angles about the bearing, in degrees")
+    ]
+    ray_rates_hz: Annotated[
+        tuple[_Rate, ...],
+        BeforeValidator(_as_tuple),
+        Field(min_length=1, max_length=2, description="one rate at which rays arrive, or two that are mixed, in Hz"),
+    ]
+    ray_mix: Annotated[Portion, Field(description="probability of the first rate")]
+    ray_decay_s: Annotated[_Decay, Field(description="decay of the rays' power in a cluster, in seconds")]
+    ray_spread_deg: Annotated[
+        Deviation, Field(description="standard deviation of rays' angles about their cluster, in degrees")
+    ]
+    k_factor_db: Annotated[
+        float | None,
+        Field(ge=-100, le=100, description="mean ratio of the direct path to the rest, in dB; null without one"),
+    ]
+    k_factor_std_db: Annotated[Spread, Field(description="standard deviation of that ratio, in dB")]
 
 
 class Multipath(Model):
     """The channel in line of sight and out of it."""
 
-    los: ClusterLaw
-    nlos: ClusterLaw
+    los: Annotated[ClusterLaw, Field(description="in line of sight")]
+    nlos: Annotated[ClusterLaw, Field(description="out of it")]
 
 
 @dataclass(frozen=True)
@@ -52,6 +69,13 @@ class Paths:
     def at(self, positions: Floats) -> Complexes:
         """Gains `[n, elements, P]` at an array's `positions` `[elements, 2]` in wavelengths."""
         return arrays.response(positions, self.azimuth_deg).transpose(0, 2, 1) * self.gain[:, None]
+
+    def with_power(self) -> "Paths":
+        """The same links without the paths that have no power in any; what pads the others is at delay 0."""
+        silent = self.gain == 0
+        kept = np.argsort(silent, axis=1, kind="stable")[:, : int((~silent).sum(axis=1).max())]
+        delay = np.where(silent, 0.0, self.delay_s)
+        return Paths(*(np.take_along_axis(part, kept, axis=1) for part in (self.gain, delay, self.azimuth_deg)))
 
 
 def draw(model: Multipath, los: Bools, bearing_deg: Floats, rng: np.random.Generator) -> Paths:
