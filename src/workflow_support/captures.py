@@ -38,7 +38,7 @@ def matched_set(declared: CaptureSet, source: str | Path) -> MatchedSet:
     given: dict[str, Any] = {"task": declared.task.value}
     if declared.scene is not None:
         given |= {name: getattr(declared.scene, name) for name in SHARED}
-    array = declared.scene and declared.scene.array
+    array = declared.array
     for name in TAKEN:
         if name in stated:
             raise InputError(f"{source}: twin.{name}: unknown key")
@@ -92,9 +92,9 @@ def fitted_scenes(declared: CaptureSet, recipe: Recipe, release: str, source: st
             f"{source}: scene: {scene.samples} samples at {scene.sample_rate_hz:g} Hz, but its readout is fit on "
             f"{fitted.what}: {fitted.samples} samples at {fitted.sample_rate_hz:g} Hz"
         )
-    if scene.array is not None and scene.array.elements != fitted.antennas:
+    if declared.array is not None and declared.array.elements != fitted.antennas:
         raise InputError(
-            f"{source}: scene.array: {scene.array.elements} elements, but its readout is fit on {fitted.what}: "
+            f"{source}: scene.array: {declared.array.elements} elements, but its readout is fit on {fitted.what}: "
             f"{fitted.antennas} antennas"
         )
     return fitted
@@ -115,7 +115,7 @@ def _release(declared: CaptureSet, recipe: Recipe, release: str, source: str | P
     if task is None:
         raise InputError(f"{source}: task: release {release} has no {declared.task}")
     shape = (f"{declared.task} scenes of release {release}", task.antennas, task.samples, task.sample_rate_hz)
-    array = declared.scene and declared.scene.array
+    array = declared.array
     if array is None or not isinstance(task, Localisation):
         return Fitted(*shape)
     # Antennas may come in another order, as long as they stand where the release's do.

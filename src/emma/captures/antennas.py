@@ -70,7 +70,8 @@ class CircularArray(_Stated):
         """Element positions [m], float64 ``[elements, 2]``."""
         turn = 360.0 if self.order == "counter-clockwise" else -360.0
         angle = np.radians(self.first_deg + turn * np.arange(self.elements) / self.elements)
-        return self.radius_m * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+        places: NDArray[np.float64] = self.radius_m * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+        return places
 
 
 class LinearArray(_Stated):

@@ -152,6 +152,11 @@ class CaptureSet(Strict):
     ] = None
     demonstration: Annotated[bool, Field(description="shown with its number of scenes, never part of a gap")] = False
 
+    @property
+    def array(self) -> StatedArray | None:
+        """The array that ``scene`` states."""
+        return None if self.scene is None else self.scene.array
+
     @field_validator("caveats")
     @classmethod
     def _some(cls, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -206,9 +211,8 @@ def load_capture_set(root: str | Path, entry: CaptureEntry) -> CaptureSet:
         raise InputError(f"real_captures.{entry.name}: path: expected for a set of kind real, and only then")
     if entry.path is not None and not (Path(root) / entry.path).is_dir():
         raise InputError(f"real_captures.{entry.name}: path: {entry.path} is no folder")
-    stated = declared.scene is not None and declared.scene.array is not None
     angles = declared.task is TaskID.E_LOC_AOA and declared.kind == "real"
-    if angles and not stated and entry.adapter not in GIVES_PLACES:
+    if angles and declared.array is None and entry.adapter not in GIVES_PLACES:
         raise InputError(f"{path}: scene.array: expected with angles: how the array stood, and how they were measured")
     if declared.twin != "release" and bool(declared.classes) != bool(entry.mapping.classes):
         raise InputError(
