@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+import yaml
 
 SURROGATE = ("real_captures=surrogate",)
 
@@ -99,3 +100,27 @@ def test_wrong_settings_end_before_anything_is_planned(finished, setting, words)
     assert found.returncode == 2, found.stdout + found.stderr
     line = found.stderr.strip().splitlines()[-1]
     assert words in line
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("wsr_los", {"twin": {"carriers": [0]}}, "twin.sounding.carriers"),
+        ("uwb_los", {"twin": {"surprise": 1}}, "twin.impulse.surprise: unknown key"),
+        ("mixed_drone", {"scene": {"samples": 2048}}, "2048 samples at 2e+07 Hz, but its readout is fit on E-ID-DRONE"),
+        ("mixed_drone", {"task": "E-ID-FP"}, "E-ID-FP takes no capture set"),
+    ],
+)
+def test_a_set_that_cannot_be_scored_ends_before_anything_is_planned(project, name, change, words):
+    path = project.folder / f"config/captures/{name}.yaml"
+    content = yaml.safe_load(path.read_text())
+    for key, value in change.items():
+        content[key] = content[key] | value if isinstance(value, dict) else value
+    path.unlink()
+    path.write_text(yaml.safe_dump(content))
+    (project.folder / "sets").mkdir(exist_ok=True)
+    classes = {"mapping": {"classes": {"x": content["classes"][0]}}} if content.get("classes") else {}
+    setting = entry(name=name, task=content["task"], adapter="sigmf", **classes)
+    found = project.run("--dry-run", config=(setting,))
+    assert found.returncode == 2, found.stdout + found.stderr
+    assert words in found.stderr.strip().splitlines()[-1]
