@@ -6,6 +6,7 @@ Canonical: azimuth in degrees counter-clockwise from the array's +x axis, the di
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -92,7 +93,8 @@ class LinearArray(_Stated):
         """Element positions [m], float64 ``[elements, 2]``."""
         along = (np.arange(self.elements) - (self.elements - 1) / 2) * self.spacing_m
         axis = np.radians(self.axis_deg)
-        return along[:, None] * np.array([np.cos(axis), np.sin(axis)])
+        places: NDArray[np.float64] = along[:, None] * np.array([np.cos(axis), np.sin(axis)])
+        return places
 
 
 class PlacedArray(_Stated):
@@ -212,7 +214,7 @@ def canonical(
             scenes = dataclasses.replace(scenes, iq=scenes.iq[:, list(fitted.order)])
     if not angles:
         return scenes
-    label = [array.azimuth(float(value)) for value in scenes.label]
+    label = [array.azimuth(_degrees(root, value)) for value in scenes.label]
     if fitted is not None and fitted.sector_deg is not None:
         low, high = fitted.sector_deg
         for stated, azimuth in zip(scenes.label, label, strict=True):
@@ -222,6 +224,26 @@ def canonical(
                     f"on bearings from {low:g} to {high:g}"
                 )
     return dataclasses.replace(scenes, label=label)
+
+
+def told(array: StatedArray | None, fitted: Fitted | None, *, angles: bool) -> dict[str, str]:
+    """What ``canonical`` did, for the record of a conversion; nothing without a stated array."""
+    done = {}
+    if array is not None and angles:
+        done["bearings"] = "labels turned into azimuths, counter-clockwise from the array's +x axis"
+    if array is not None and fitted is not None and fitted.order is not None:
+        done["order"] = f"channels {', '.join(map(str, fitted.order))}, as the elements of {fitted.what} follow"
+    return done
+
+
+def _degrees(root: Path, label: float | str) -> float:
+    try:
+        value = float(label)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(f"{root}: label {label!r}, expected degrees")
+    return value
 
 
 def _check_carriers(root: Path, carriers_hz: Sequence[float], fitted: Fitted) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from rfgen.captures.limits import Angles, Decibels, Hertz, Portion, Samples, Scenes
-from rfgen.captures.multipath import Multipath, Paths, draw
+from rfgen.captures.multipath import AnyMultipath, Paths, draw, numbers_of
 from rfgen.physics.fields import Model
 from rfgen.physics.types import Complexes
 from rfgen.scenes import TASKS
@@ -65,7 +65,13 @@ class LinkSet(MatchedSet):
             "from the array's +x axis"
         ),
     ] = (0.0, 360.0)
-    multipath: Annotated[Multipath, Field(description="channel in line of sight and out of it")]
+    multipath: Annotated[
+        AnyMultipath,
+        Field(
+            description="channel in line of sight and out of it: `office` (Spencer et al. 2000), `residential` (IEEE "
+            "802.15.4a), or numbers"
+        ),
+    ]
 
     @model_validator(mode="after")
     def _once_round(self) -> "LinkSet":
@@ -88,4 +94,4 @@ class LinkSet(MatchedSet):
             "class": ["LOS" if x else "NLOS" for x in los],
         }
         labels = {column: known[column] for column in TASKS[self.task].label_columns if column in known}
-        return draw(self.multipath, los, bearing, rng), labels
+        return draw(numbers_of(self.multipath), los, bearing, rng), labels

@@ -1,10 +1,10 @@
 """Clustered multipath after Saleh and Valenzuela, with angles: a channel model that the releases' scenes do not use."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from rfgen.captures.limits import Deviation, Portion, Spread
 from rfgen.physics import arrays
@@ -56,6 +56,55 @@ class Multipath(Model):
 
     los: Annotated[ClusterLaw, Field(description="in line of sight")]
     nlos: Annotated[ClusterLaw, Field(description="out of it")]
+
+
+# Rays spread as Spencer et al. 2000 measured; angles of clusters and K are those of TR 38.901, indoor office.
+_SIGHT = {"cluster_spread_deg": 42.0, "ray_spread_deg": 25.5, "k_factor_db": 7.0, "k_factor_std_db": 4.0}
+_NO_SIGHT = {"cluster_spread_deg": 59.0, "ray_spread_deg": 25.5, "k_factor_db": None, "k_factor_std_db": 0.0}
+# Spencer et al. 2000, table II, Clyde building.
+_OFFICE = {
+    "clusters": 5.0,
+    "cluster_rate_hz": 6.0e7,
+    "cluster_decay_s": 3.36e-8,
+    "cluster_shadow_db": 3.0,
+    "ray_rates_hz": (1.96e8,),
+    "ray_mix": 1.0,
+    "ray_decay_s": 2.86e-8,
+}
+# IEEE 802.15.4a channel model, residential (Molisch et al. 2004): CM1 and CM2.
+_CM1 = {
+    "clusters": 3.0,
+    "cluster_rate_hz": 4.7e7,
+    "cluster_decay_s": 2.261e-8,
+    "cluster_shadow_db": 2.75,
+    "ray_rates_hz": (1.54e9, 1.5e8),
+    "ray_mix": 0.095,
+    "ray_decay_s": 1.253e-8,
+}
+_CM2 = {
+    "clusters": 3.5,
+    "cluster_rate_hz": 1.2e8,
+    "cluster_decay_s": 2.627e-8,
+    "cluster_shadow_db": 2.93,
+    "ray_rates_hz": (1.77e9, 1.5e8),
+    "ray_mix": 0.045,
+    "ray_decay_s": 1.75e-8,
+}
+_PUBLISHED: dict[str, Multipath] = {
+    name: Multipath.model_validate({"los": los | _SIGHT, "nlos": nlos | _NO_SIGHT})
+    for name, los, nlos in (("office", _OFFICE, _OFFICE), ("residential", _CM1, _CM2))
+}
+
+#: A published indoor model by its name, or numbers of one's own; an error speaks of the one that was meant.
+AnyMultipath = Annotated[
+    Annotated[Literal["office", "residential"], Tag("name")] | Annotated[Multipath, Tag("numbers")],
+    Discriminator(lambda value: "name" if isinstance(value, str) else "numbers"),
+]
+
+
+def numbers_of(model: Multipath | Literal["office", "residential"]) -> Multipath:
+    """The numbers of a model that may be named."""
+    return _PUBLISHED[model] if isinstance(model, str) else model
 
 
 @dataclass(frozen=True)

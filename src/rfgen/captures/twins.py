@@ -59,7 +59,11 @@ class Sounding(LinkSet):
     carriers: Annotated[
         tuple[_Carrier, ...],
         BeforeValidator(_whole),
-        Field(min_length=2, max_length=2**16, description="numbers of the sounded carriers, 0 the middle of the band"),
+        Field(
+            max_length=2**16,
+            description="numbers of the sounded carriers, two or more, 0 the middle of the band",
+            json_schema_extra={"minItems": 2},
+        ),
     ]
     spacing_hz: Annotated[Hertz, Field(description="distance of the carriers, in Hz")]
     timing_s: Annotated[Delays, Field(description="delay of a packet, uniform between the two, in seconds")]
@@ -73,6 +77,8 @@ class Sounding(LinkSet):
             raise ValueError(
                 f"samples, sample_rate_hz: expected one symbol of 1 / spacing_hz for each of {rows} packets in a row"
             )
+        if len(self.carriers) < 2:
+            raise ValueError(f"carriers: {[*self.carriers]}, expected two or more")
         if len(set(self.carriers)) < len(self.carriers):
             raise ValueError("carriers: a carrier occurs twice, expected each once")
         if not all(-bins / 2 <= carrier < bins / 2 for carrier in self.carriers):

@@ -47,7 +47,7 @@ TONE = {
     "los_share": 1.0,
     "chunk": 40,
     "scenes": {"TRAIN": 800, "DEV": 120},
-    "multipath": INDOOR,
+    "multipath": "office",
 }
 SET = {
     "name": "circle",
@@ -262,6 +262,17 @@ def test_front_ends_keep_errors_of_calibration():
     errors = np.stack(ratios)
     assert np.std(20 * np.log10(np.abs(errors))) == pytest.approx(2.0, rel=0.25)
     assert np.degrees(np.std(np.angle(errors))) == pytest.approx(10.0, rel=0.25)
+
+
+def test_an_array_s_links_are_in_sight_or_not():
+    one = declared(task="E-LOC-LOS", classes=["NLOS", "LOS"], twin=TONE | {"los_share": 0.5})
+    chunk = next(generate(matched_set(one, "x"), "x", "TRAIN", 1))
+    assert sorted(chunk.labels["class"]) == ["LOS"] * 20 + ["NLOS"] * 20
+    errors = []
+    for share in (1.0, 0.0):
+        chunk = next(generate(twin(los_share=share), "x", "TRAIN", 1))
+        errors.append(np.median(apart(bartlett(chunk.iq), chunk.labels["azimuth_deg"])))
+    assert errors[0] < 10.0 < 30.0 < errors[1]
 
 
 def test_azimuths_are_never_360_and_follow_the_frame():

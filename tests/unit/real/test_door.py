@@ -15,7 +15,7 @@ from rfgen.captures.twins import TwinRecipe
 from workflow_support.captures import check_captures, fitted_scenes
 
 from .conftest import write_sigmf
-from .test_arrays import ARRAY, CARRIER, ROOT, SET, TONE, declared
+from .test_arrays import ARRAY, CARRIER, INDOOR, ROOT, SET, TONE, declared
 
 LOS = {"task": "E-LOC-LOS", "name": "los", "twin": "release", "anchors": None, "anchor_law": None}
 OWN = {"kind": "circular", "elements": 8, "orientation_deg": 0.0, "frame": "counter-clockwise"}
@@ -122,6 +122,9 @@ def test_channels_come_in_the_release_s_order(recipe, tmp_path):
     pairs = np.fromfile(tmp_path / "set/r.sigmf-data", np.int8).reshape(256, 8, 2).astype(float) @ [1, 1j]
     iq = next(iterate_scenes(tmp_path / "s.parquet"))[1][0]
     expected = pairs.T[[0, 7, 6, 5, 4, 3, 2, 1]]
+    told = json.loads((tmp_path / "r.json").read_text())["converts"]
+    assert told["order"].startswith("channels 0, 7, 6, 5, 4, 3, 2, 1, as the elements of E-LOC-AOA scenes")
+    assert "azimuths, counter-clockwise from the array's +x axis" in told["bearings"]
     np.testing.assert_allclose(iq, expected / np.sqrt(np.mean(np.abs(expected) ** 2)), atol=1e-3)
 
 
@@ -154,6 +157,7 @@ def test_angles_need_a_stated_array(tmp_path):
         ({"channels": 4}, "10", "scenes of 4 antennas .* its readout is fit on scenes of its matched .*: 8 antennas"),
         ({"frequency": 2.4e9}, "10", "carrier 2.4e.09 Hz, expected 2.45e.09 Hz within 1 %"),
         ({"frequency": 0.0}, "10", "carrier unknown, expected 2.45e.09 Hz"),
+        ({}, "east", "'east', expected degrees"),
         ({}, "300", "label 300.0: azimuth 129.5 .*, but its readout is fit on bearings from -60 to 60"),
     ],
 )
@@ -224,8 +228,8 @@ def shipped_twin(name, **changes):
     + [
         (lambda **changes: shipped_twin("wsr_aoa", **changes), change, words)
         for change, words in (
-            ({"carriers": [0]}, "carriers"),
-            ({"carriers": []}, "carriers"),
+            ({"carriers": [0]}, r"carriers: \[0\], expected two or more"),
+            ({"carriers": []}, "carriers: .*, expected two or more"),
             ({"carriers": [1, 2, 1]}, "a carrier occurs twice"),
             ({"carriers": [0, 64]}, "carriers: expected numbers from -64 to 63"),
             ({"carriers": [0, 1.5]}, "carriers"),
@@ -279,7 +283,7 @@ def test_numbers_of_a_matched_set_have_their_range(make, change, words):
 )
 def test_numbers_of_the_multipath_have_their_range(key, value):
     with pytest.raises(InputError, match=key):
-        array_twin(multipath=TONE["multipath"] | {"los": TONE["multipath"]["los"] | {key: value}})
+        array_twin(multipath=INDOOR | {"los": INDOOR["los"] | {key: value}})
 
 
 @pytest.mark.parametrize(
