@@ -10,7 +10,7 @@ from emma.data.release import load_release_config
 from emma.data.scenes import SceneChunk, write_scenes
 from emma.data.tables import without_pandas
 from rfgen.captures.twins import TWIN_SPLITS, generate
-from workflow_support.captures import matched_set
+from workflow_support.matched import matched_set
 
 
 def main() -> None:

@@ -26,8 +26,8 @@ from emma.data.release import ReleaseConfig
 from rfgen.captures.array import AnyArray
 from rfgen.captures.surrogate import Surrogate
 from rfgen.captures.twins import Impulse, Keyed, Sounding
-from workflow_support.captures import SHARED, TAKEN
 from workflow_support.config import ProjectConfig
+from workflow_support.matched import SHARED, TAKEN
 
 #: What the generator adds: records of the mappings that a capture set hands on to it, by the name of their tables.
 RECIPES: tuple[type[BaseModel], ...] = (AnyArray, Sounding, Impulse, Keyed, Surrogate)

@@ -20,7 +20,8 @@ from emma.data.release import DataReleaseManifest, load_release_config
 from emma.data.scenes import SceneChunk, iterate_scenes, read_labelled, write_scenes
 from emma.tasks import TaskID
 from rfgen.captures.twins import generate
-from workflow_support.captures import fitted_scenes, matched_set
+from workflow_support.captures import fitted_scenes
+from workflow_support.matched import matched_set
 
 from .conftest import write_sigmf
 
