@@ -1,13 +1,14 @@
-"""Score one model on every capture set: readouts fit on the sets' twins, both sides scored, the gap between them."""
+"""Score one model on every capture set: what its readouts predict of captured scenes, and the gap to synthetic ones."""
 
 from pathlib import Path
 
+import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from common.errors import OneLineParser, run_script
 from common.files import parse, read_json, read_yaml, write_json
 from emma.captures.records import CaptureScores, ConversionRecord
-from emma.captures.scoring import capture_record, capture_spec, read_sides, score_capture
+from emma.captures.scoring import board_record, capture_record, capture_spec, read_sides, score_capture, unscored
 from emma.captures.settings import CaptureSet
 from emma.data.embeddings import Embeddings
 from emma.data.release import DataReleaseManifest, load_manifest
@@ -17,7 +18,7 @@ from emma.tasks import Split
 
 
 def main() -> None:
-    """Write metrics.json and the predictions of both sides for every set."""
+    """Write metrics.json and every prediction that it rests on, for every set."""
     without_pandas()
     parser = OneLineParser(description=__doc__)
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
@@ -42,21 +43,23 @@ def score(
     conversion = parse(ConversionRecord, read_json(path), path)
     place = (model, declared, conversion, manifest, eval_split, seed)
     embeddings = Embeddings.read(layout.capture_embeddings(declared.name, model))
-    if embeddings.unsuited is not None:
-        tables = {"synth": None, "captured": None}
-        scores = CaptureScores(undefined_reason=embeddings.unsuited)
+    board = board_record(declared, layout, model)
+    tables: dict[str, pa.Table] = {}
+    if reason := unscored(embeddings, board):
+        scores = CaptureScores(undefined_reason=reason)
     else:
-        sides = read_sides(manifest, declared, layout, model, eval_split, embeddings)
+        sides = read_sides(manifest, declared, layout, model, embeddings)
         spec = capture_spec(manifest.spec(declared.task), declared)
-        scores, tables = score_capture(spec, declared, manifest, sides, seed)
-    for side, table in tables.items():
-        path = layout.capture_predictions(declared.name, model, side)
-        if table is None:
-            path.unlink(missing_ok=True)
-        else:
-            write_table(path, table, {"data_release_hash": manifest.data_release_hash})
+        scores, tables = score_capture(spec, declared, manifest, sides, board, seed)
+    metrics = layout.capture_metrics(declared.name, model)
+    written = {layout.capture_predictions(declared.name, model, name): table for name, table in tables.items()}
+    for path in metrics.parent.glob("*.parquet"):
+        if path not in written and path != layout.capture_embeddings(declared.name, model):
+            path.unlink()
+    for path, table in written.items():
+        write_table(path, table, {"data_release_hash": manifest.data_release_hash})
     record = capture_record(*place, scores, embeddings.provenance)
-    write_json(layout.capture_metrics(declared.name, model), record.model_dump(mode="json"))
+    write_json(metrics, record.model_dump(mode="json"))
 
 
 if __name__ == "__main__":

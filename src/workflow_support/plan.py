@@ -17,7 +17,7 @@ from emma.audit.submissions import MANIFEST_NAME, Bundle
 from emma.backbones.load import ModelConfig, load_model_config
 from emma.backbones.references import check_reference
 from emma.captures.settings import ADAPTER_CLASSES, DEFAULT_CAPTURES, CaptureEntry, CaptureSet, load_capture_set
-from emma.data.protocols import board_protocols, task_protocols
+from emma.data.protocols import board_protocols, primary_protocol, reference_name, task_protocols
 from emma.data.release import holdout_seed, load_release_config
 from emma.evaluation.task_metrics import check_metrics
 from emma.results.layout import FoldPlace, Layout, results_folder
@@ -100,6 +100,11 @@ class Plan:
             entry.name: (entry, load_capture_set(self.root, entry)) for entry in entries if entry.task in self.tasks
         }
 
+    def gap_report(self, kind: str = "json") -> Path:
+        """The sim-to-real report of a run: of real captures where a set is of that kind."""
+        kinds = {declared.kind for _, declared in self.captures.values()}
+        return self.layout.gap_report("real" if "real" in kinds else "surrogate", kind)
+
     def captures_of(self, model: str) -> list[str]:
         """Capture sets of the tasks that a model takes."""
         if model in self.oracles():
@@ -142,9 +147,10 @@ class Plan:
                 twin = (self.layout.twin_index, self.layout.twin_labels)
                 files += [place(name, split) for place in twin for split in Layout.twin_splits]
             else:
-                own.append(self.layout.embeddings(model, task))
-                release = (self.layout.index, self.layout.labels)
-                files += [place(task, split) for place in release for split in (Split.TRAIN, self.eval_split)]
+                own += [self.layout.embeddings(model, task), self.layout.run(model)]
+                protocol = primary_protocol(self.spec(task))
+                own += [self.layout.readout(model, task, protocol.name, v) for v in protocol.eval_values()]
+                files += [place(task, Split.TRAIN) for place in (self.layout.index, self.layout.labels)]
         return [*own, *files]
 
     def capture_files(self, name: str) -> list[str]:
@@ -201,6 +207,17 @@ class Plan:
             if (name not in board) == stress
             for value in protocol.eval_values()
         ]
+
+    def referenced(self, task: str) -> list[tuple[str, str]]:
+        """Every protocol of a task, primary first, with its reference of equal numbers."""
+        names = task_protocols(self.spec(task), self.release.stress_regimes.get(TaskID(task), ()))
+        pairs = {name: reference_name(self.spec(task), name) for name in names}
+        return [(name, reference) for name, reference in pairs.items() if name != reference]
+
+    def fit_rule(self, task: str, protocol: str) -> str:
+        """The name of the rule that fits a protocol's folds: of the primary one, that of the task."""
+        other = "" if protocol == primary_protocol(self.spec(task)).name else f"_{protocol}"
+        return f"fit_{task}{other}".replace("-", "_")
 
     def model_folds(self, model: str, *, stress: bool = False) -> list[FoldPlace]:
         """Every fold of a model's tasks: the board's, or the stress report's."""

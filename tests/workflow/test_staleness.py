@@ -66,7 +66,7 @@ def test_an_edit_of_the_readouts_reruns_fits_but_no_embedding(project):
     with (project.folder / "src/emma/readouts/ridge.py").open("a") as file:
         file.write("# an edit\n")
     jobs = set(project.jobs())
-    assert {"fit_fold", "board"} <= jobs
+    assert {"fit_E_ID_FP", "board"} <= jobs
     assert not jobs & {"embed", "scenes", "channels", "release_manifest"}
 
 
@@ -78,7 +78,7 @@ def test_an_edit_of_one_models_config_reruns_that_model(project):
     config.write_text(config.read_text() + "batch_size: 32\n")
     jobs = project.jobs()
     assert jobs.pop("embed") == 5
-    assert jobs.pop("fit_fold") == 40
+    assert sum(jobs.pop(name) for name in list(jobs) if name.startswith("fit_")) == 20
     assert jobs == dict.fromkeys(SCORINGS | {"run_record", "board", "page"}, 1)
     planned = project.run("--dry-run").stdout
     assert "model=dsp" in planned
@@ -106,11 +106,11 @@ def test_a_deleted_fold_file_comes_back_by_its_own_chain(project):
     path.unlink()
     assert project.jobs() == {}
     target = path.relative_to(project.folder).as_posix()
-    assert project.jobs(target) == {"fit_fold": 1}
+    assert project.jobs(target) == {"fit_E_LOC_AOA": 1}
     project.complete(target)
     assert path.read_bytes() == before
     path.unlink()
-    assert project.jobs("folds")["fit_fold"] == 1
+    assert project.jobs("folds")["fit_E_LOC_AOA"] == 1
     project.complete("folds")
     assert path.read_bytes() == before
     assert project.jobs("leaderboard", "folds") == {}
@@ -120,14 +120,14 @@ def test_a_changed_anchor_makes_a_new_release(project):
     """Anchors are part of the release: a change refreezes it, and no scene is made again."""
     edit(project.folder / "config/releases/base.yaml", "maximum: 90.0", "maximum: 91.0")
     jobs = set(project.jobs())
-    assert {"release_manifest", "fit_fold", "board"} <= jobs
+    assert {"release_manifest", "fit_E_LOC_AOA", "board"} <= jobs
     assert not jobs & {"channels", "scenes", "embed"}
 
 
 def test_a_changed_recipe_makes_every_scene_stale(project):
     """The recipe decides the scenes; they are all made again."""
     edit(project.folder / "config/releases/base.yaml", "gain_db: [-20.0, 20.0]", "gain_db: [-10.0, 10.0]")
-    assert {"channels", "scenes", "embed", "fit_fold", "board"} <= set(project.jobs())
+    assert {"channels", "scenes", "embed", "fit_E_LOC_AOA", "board"} <= set(project.jobs())
 
 
 def test_the_finished_tree_runs_where_it_was_copied(project, tmp_path):

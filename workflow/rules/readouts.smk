@@ -1,34 +1,59 @@
-# One pinned readout per fold, fit behind the guards, with its predictions and those of its refits.
+# One pinned readout per fold, fit behind the guards, with its predictions and those of its refits. A fold and its
+# reference of equal numbers are one job, which reads their scenes once. A rule per task and protocol.
 
+for task in PLAN.tasks:
+    for protocol, reference in PLAN.referenced(task):
 
-rule fit_fold:
-    input:
-        manifest=LAYOUT.manifest,
-        train_index=LAYOUT.index("{task}", "TRAIN"),
-        eval_index=LAYOUT.index("{task}", EVAL),
-        labels=expand(LAYOUT.labels("{{task}}", "{split}"), split=["TRAIN", EVAL]),
-        train=LAYOUT.side("{task}", "{protocol}", "{value}", "train"),
-        eval=LAYOUT.side("{task}", "{protocol}", "{value}", "eval"),
-        embeddings=LAYOUT.embeddings("{model}", "{task}"),
-    output:
-        readout=LAYOUT.readout("{model}", "{task}", "{protocol}", "{value}"),
-        predictions=LAYOUT.predictions("{model}", "{task}", "{protocol}", "{value}"),
-        refits=LAYOUT.refits("{model}", "{task}", "{protocol}", "{value}"),
-    log:
-        LAYOUT.log("fit", "{model}", "{task}", "{protocol}", "{value}"),
-    conda:
-        ENV
-    params:
-        code=code("fit_fold"),
-        eval_split=EVAL,
-    shell:
-        program(
-            "fit_fold",
-            "--manifest {input.manifest} --task {wildcards.task}",
-            "--protocol {wildcards.protocol} --value {wildcards.value} --train {input.train} --eval {input.eval}",
-            "--train-index {input.train_index} --eval-index {input.eval_index} --eval-split {params.eval_split}",
-            "--embeddings {input.embeddings} --readout {output.readout} --predictions {output.predictions}",
-        )
+        rule:
+            name:
+                PLAN.fit_rule(task, protocol)
+            input:
+                manifest=LAYOUT.manifest,
+                train_index=LAYOUT.index(task, "TRAIN"),
+                eval_index=LAYOUT.index(task, EVAL),
+                labels=[LAYOUT.labels(task, split) for split in ("TRAIN", EVAL)],
+                train=[
+                    LAYOUT.side(task, name, "{value}", "train")
+                    for name in (protocol, reference)
+                ],
+                eval=[
+                    LAYOUT.side(task, name, "{value}", "eval")
+                    for name in (protocol, reference)
+                ],
+                embeddings=LAYOUT.embeddings("{model}", task),
+            output:
+                readouts=[
+                    LAYOUT.readout("{model}", task, name, "{value}")
+                    for name in (protocol, reference)
+                ],
+                predictions=[
+                    LAYOUT.predictions("{model}", task, name, "{value}")
+                    for name in (protocol, reference)
+                ],
+                refits=[
+                    LAYOUT.refits("{model}", task, name, "{value}")
+                    for name in (protocol, reference)
+                ],
+            log:
+                LAYOUT.log("fit", "{model}", task, protocol, "{value}"),
+            conda:
+                ENV
+            # Minutes, where a scheduler asks: a group of jobs asks for the sum.
+            resources:
+                runtime=5,
+            params:
+                code=code("fit_fold"),
+                task=task.value,
+                protocols=f"{protocol} {reference}",
+                eval_split=EVAL,
+            shell:
+                program(
+                    "fit_fold",
+                    "--manifest {input.manifest} --task {params.task}",
+                    "--protocol {params.protocols} --value {wildcards.value} --train {input.train} --eval {input.eval}",
+                    "--train-index {input.train_index} --eval-index {input.eval_index} --eval-split {params.eval_split}",
+                    "--embeddings {input.embeddings} --readout {output.readouts} --predictions {output.predictions}",
+                )
 
 
 rule folds:

@@ -1,5 +1,5 @@
 # Captured scenes: surrogate recordings, conversion, twins, scores of both sides, and the gap between them.
-SIM_TO_REAL = [LAYOUT.report("sim_to_real")] if PLAN.captures else []
+SIM_TO_REAL = [PLAN.gap_report()] if PLAN.captures else []
 
 for name in PLAN.surrogates():
 
@@ -156,13 +156,13 @@ rule sim_to_real:
         runs=expand(LAYOUT.run("{model}"), model=PLAN.models),
     output:
         report=report(
-            LAYOUT.report("sim_to_real"),
+            PLAN.gap_report(),
             caption="../report/sim_to_real.rst",
             category="4. Reports",
             labels={"what": "sim-to-real gap", "as": "JSON"},
         ),
         table=report(
-            LAYOUT.report("sim_to_real", "md"),
+            PLAN.gap_report("md"),
             caption="../report/sim_to_real.rst",
             category="4. Reports",
             labels={"what": "sim-to-real gap", "as": "Markdown"},

@@ -75,22 +75,33 @@ class GroupScore(Strict):
     n: int
 
 
-class SideHashes(Strict):
-    """Content hashes of the predictions of both sides."""
+class InDomain(Strict):
+    """What readouts reach that were fit on as many scenes, on the same captured scenes.
 
-    synth: str
-    captured: str
+    Attributes:
+        captured: fit on captured scenes of other sessions: what the set allows this model.
+        synthetic: fit on as many synthetic scenes: what is lost from there is the shift.
+        undefined_reason: why there is neither.
+    """
+
+    captured: SideScore | None = None
+    synthetic: SideScore | None = None
+    undefined_reason: str | None = None
 
 
 class CaptureScores(Strict):
-    """One model on one set; ``undefined_reason`` says why there are no sides."""
+    """One model on one set; ``undefined_reason`` says why there is no gap.
+
+    ``hashes``: content hashes of the predictions by name, each in a file of that name beside the record.
+    """
 
     synth: SideScore | None = None
     captured: SideScore | None = None
+    in_domain: InDomain | None = None
     apart: dict[str, GroupScore] = {}  # noqa: RUF012 (pydantic copies defaults)
     gap_percentage_points: float | None = None
     undefined_reason: str | None = None
-    hashes: SideHashes | None = None
+    hashes: dict[str, str] | None = None
 
 
 class CaptureRecord(CaptureScores):

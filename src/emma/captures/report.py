@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -22,9 +22,11 @@ from emma.captures.records import (
 from emma.captures.scoring import capture_spec
 from emma.captures.settings import CaptureSet
 from emma.data.release import DataReleaseManifest
-from emma.results.records import RunRecord, SimToReal, TaskGap
+from emma.results.records import Gap, RunRecord, SimToReal, TaskGap
 from emma.tasks import Split, TaskID
 from emma.version import HARNESS_VERSION
+
+Kind = Literal["real", "surrogate"]
 
 #: Why a task has no set, where that is the nature of what is public.
 _NO_SET = {TaskID.E_ID_FP: "no public set records the same devices over sessions and receivers"}
@@ -51,8 +53,7 @@ def sim_to_real_report(
     Raises:
         InputError: records of another release, seed or set, or a pair of model and set twice.
     """
-    kind: Literal["real", "surrogate"]
-    kind = "real" if any(declared.kind == "real" for declared, _ in sets.values()) else "surrogate"
+    kind: Kind = "real" if any(declared.kind == "real" for declared, _ in sets.values()) else "surrogate"
     split: Literal["dev", "holdout"] = "holdout" if eval_split is Split.HOLDOUT else "dev"
     models: dict[str, dict[str, ModelSet]] = {model: {} for model in release_scores}
     for record in records:
@@ -110,33 +111,49 @@ def _set_record(manifest: DataReleaseManifest, declared: CaptureSet, conversion:
 
 def model_gap(
     manifest: DataReleaseManifest,
-    kind: Literal["real", "surrogate"],
+    kind: Kind,
     sets: Mapping[str, tuple[CaptureSet, object]],
     scores: Mapping[str, CaptureScores],
 ) -> SimToReal:
-    """A model's gap: the mean over tasks that have both sides of the mean over that task's sets of one kind."""
-    tasks: dict[TaskID, TaskGap] = {}
+    """A model's gaps: means over the tasks of the OOD average of the means over a task's sets of one kind."""
+    tasks = {}
     for task in manifest.tasks:
-        mine = {name: d for name, (d, _) in sets.items() if d.task is task and d.kind == kind}
-        counted = [name for name, d in mine.items() if not d.demonstration and name in scores]
-        gaps = {name: gap for name in counted if (gap := scores[name].gap_percentage_points) is not None}
-        reason = None
-        if not mine:
-            reason = _NO_SET.get(task, f"no {kind} set is configured for this task")
-        elif not counted:
-            shown = all(declared.demonstration for declared in mine.values())
-            reason = "the only set is a demonstration" if shown else "the model does not take this task"
-        elif not gaps:
-            reason = "; ".join(sorted({str(scores[name].undefined_reason) for name in counted}))
-        gap = float(np.mean(list(gaps.values()))) if gaps else None
-        tasks[task] = TaskGap(gap_percentage_points=gap, sets=tuple(gaps), undefined=reason)
-    values = [record.gap_percentage_points for record in tasks.values() if record.gap_percentage_points is not None]
-    return SimToReal(
-        kind=kind,
-        gap_percentage_points=float(np.mean(values)) if values else None,
-        undefined=None if values else "no task has both sides",
-        tasks=tasks,
-    )
+        mine = {name: declared for name, (declared, _) in sets.items() if declared.task is task}
+        own, matched = (_task_gap(task, kind, mine, scores, matched=matched) for matched in (False, True))
+        tasks[task] = TaskGap(**dict(own), matched=matched)
+    scored = {task: gap for task, gap in tasks.items() if manifest.tasks[task].in_ood_avg}
+    none = "no scored task has both sides"
+    own = _mean_gap({task.value: gap for task, gap in scored.items()}, none)
+    matched = _mean_gap({task.value: gap.matched for task, gap in scored.items()}, none)
+    return SimToReal(**dict(own), matched=matched, kind=kind, tasks=tasks)
+
+
+def _mean_gap(gaps: Mapping[str, Gap], none: str) -> Gap:
+    """The mean over the gaps that are defined, which are named."""
+    known = {name: gap.gap_percentage_points for name, gap in gaps.items() if gap.gap_percentage_points is not None}
+    mean = float(np.mean(list(known.values()))) if known else None
+    return Gap(gap_percentage_points=mean, over=tuple(known), undefined=None if known else none)
+
+
+def _task_gap(
+    task: TaskID, kind: Kind, sets: Mapping[str, CaptureSet], scores: Mapping[str, CaptureScores], *, matched: bool
+) -> Gap:
+    """The mean over a task's sets, either of those in the release's format or of those with a matched synthetic set."""
+    mine = {name: d for name, d in sets.items() if d.kind == kind and (d.twin != "release") is matched}
+    counted = [name for name, declared in mine.items() if not declared.demonstration and name in scores]
+    gaps = {
+        name: Gap(gap_percentage_points=scores[name].gap_percentage_points, over=(), undefined=None) for name in counted
+    }
+    if not mine:
+        others = any(declared.kind == kind for declared in sets.values())
+        form = "with a matched synthetic set" if matched else "in the release's format"
+        reason = f"no {kind} set {form}" if others else _NO_SET.get(task, f"no {kind} set is configured for this task")
+    elif not counted:
+        shown = all(declared.demonstration for declared in mine.values())
+        reason = "the only set is a demonstration" if shown else "the model does not take this task"
+    else:
+        reason = "; ".join(sorted({str(scores[name].undefined_reason) for name in counted}))
+    return _mean_gap(gaps, reason)
 
 
 def read_report(path: Path, data_release_hash: str, seed: int, eval_split: str) -> SimToRealReport:
@@ -161,22 +178,20 @@ def read_gaps(path: Path, manifest: DataReleaseManifest, runs: Mapping[str, RunR
 
 
 def report_text(report: SimToRealReport) -> str:
-    """The report as a Markdown table: one row per model and set, then what each set is and its caveats."""
+    """The report as Markdown tables: gaps by model, scores by model and set, then what each set is and its caveats."""
     lines = [f"# Sim-to-real gap of release {report.release} ({report.kind} captures)", ""]
     if report.kind == "surrogate":
         lines += ["Surrogate: no real captures are configured; these sets are synthetic.", ""]
-    head = ["model", "set", "kind", "task", "metric", "synth", "captured", "95 % over sessions", "gap, points", "n"]
-    head += ["sessions", "licence"]
-    lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += _table(["model", "gap, points", "over", "matched gap, points", "over"])
     for model, gaps in report.models.items():
-        for name, scores in gaps.sets.items():
-            lines.append("| " + " | ".join([model, name, *_cells(report.sets[name], scores)]) + " |")
-    lines += ["", "| model | gap, points | tasks |", "|---|---|---|"]
+        cells = [cell for gap in (gaps, gaps.matched) for cell in _gap_cells(gap)]
+        lines.append(_row([model, *cells]))
+    lines += ["", *_table([*_ABOUT, *_SCORES])]
     for model, gaps in report.models.items():
-        tasks = [task.value for task, gap in gaps.tasks.items() if gap.gap_percentage_points is not None]
-        lines.append(f"| {model} | {_number(gaps.gap_percentage_points, 1)} | {', '.join(tasks) or gaps.undefined} |")
+        lines += [_row([model, name, *_cells(report.sets[name], scores)]) for name, scores in gaps.sets.items()]
     every = [item for gaps in report.models.values() for item in gaps.tasks.items()]
-    absent = sorted({f"- {task.value}: {gap.undefined}" for task, gap in every if gap.undefined})
+    none = ((task, gap.undefined) for task, gap in every if gap.undefined and gap.matched.undefined)
+    absent = sorted({f"- {task.value}: {reason}" for task, reason in none})
     lines += ["", "Tasks without a gap, for some or all models:", "", *absent] if absent else []
     for name, about in report.sets.items():
         lines += ["", f"## {name} ({about.kind})", "", f"{about.declared.source}. Licence: {about.licence}."]
@@ -184,15 +199,45 @@ def report_text(report: SimToRealReport) -> str:
     return "\n".join(lines) + "\n"
 
 
+_ABOUT = ("model", "set", "kind", "task", "metric")
+_SCORES = (
+    "synthetic",
+    "captured",
+    "95 % over sessions",
+    "fit on captured scenes",
+    "fit on as many synthetic",
+    "gap, points",
+    "n",
+    "sessions",
+    "licence",
+)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _table(head: Sequence[str]) -> list[str]:
+    return [_row(head), "|" + "---|" * len(head)]
+
+
+def _gap_cells(gap: Gap) -> list[str]:
+    return [_number(gap.gap_percentage_points, 1), ", ".join(gap.over) or str(gap.undefined)]
+
+
 def _cells(about: SetRecord, scores: ModelSet) -> list[str]:
     kind = about.kind + (", demonstration" if about.demonstration else "")
     cells = [kind, scores.task.value, about.metric]
     if scores.synth is None or scores.captured is None:
-        return [*cells, "-", "-", "-", str(scores.undefined_reason), "-", "-", about.licence]
-    captured, interval = scores.captured, scores.captured.ci95
-    cells += [_number(scores.synth.score), _number(captured.score)]
+        return [*cells, "-", "-", "-", "-", "-", str(scores.undefined_reason), "-", "-", about.licence]
+    captured, interval, within = scores.captured, scores.captured.ci95, scores.in_domain
+    sides = [scores.synth, captured]
+    reference = [None, None] if within is None else [within.captured, within.synthetic]
+    cells += [_number(side.score) for side in sides]
     cells += ["-" if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}"]
-    cells += [_number(scores.gap_percentage_points, 1), str(captured.n), str(captured.sessions)]
+    cells += [_number(None if side is None else side.score) for side in reference]
+    gap = scores.gap_percentage_points
+    cells += [str(scores.undefined_reason) if gap is None else _number(gap, 1), str(captured.n), str(captured.sessions)]
     return [*cells, about.licence]
 
 

@@ -1,102 +1,121 @@
-"""One model on one capture set: a pinned readout, fit on synthetic scenes, scored on both sides, and their gap.
+"""One model on one capture set: what its readouts predict of captured scenes, and the scores that follow.
 
-The readout is fit on the TRAIN scenes of a set's twin, and scored on the twin's DEV scenes and on the captured ones. A
-set in the release's own format has the release as its twin. The gap never enters an aggregate.
+A set in the release's own format is scored by the readouts of the release's folds, the same ones that the board scores
+on held-out synthetic scenes. Any other set has a matched synthetic set: a readout is fit on that set's TRAIN scenes and
+scored on its DEV scenes and on the captured ones. No gap enters an aggregate.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from common.errors import InputError
+from common.files import parse, read_json
 from common.hashing import table_hash
 from emma.captures.gap import SimToRealGap
-from emma.captures.records import CaptureRecord, CaptureScores, ConversionRecord, GroupScore, SideHashes, SideScore
+from emma.captures.in_domain import IN_DOMAIN, SYNTHETIC, Side, in_domain, predicted, undefined_reason
+from emma.captures.records import (
+    CaptureRecord,
+    CaptureScores,
+    ConversionRecord,
+    GroupScore,
+    InDomain,
+    SideScore,
+)
 from emma.captures.settings import CaptureSet
+from emma.data.draws import link_groups
 from emma.data.embeddings import Embeddings
-from emma.data.folds import fold_table
 from emma.data.labels import label_field
+from emma.data.protocols import primary_protocol
 from emma.data.provenance import Provenance
 from emma.data.release import DataReleaseManifest, read_assigned
 from emma.data.scenes import read_labelled
-from emma.data.tables import matrix_to_lists
-from emma.evaluation.fitting import PREDICTION_SCHEMA
-from emma.evaluation.scoring import point_score, score_predictions
+from emma.evaluation.fitting import read_readout
+from emma.evaluation.records import Draws, Score
+from emma.evaluation.scoring import interval_of, point_score, score_predictions
 from emma.metrics import METRICS
-from emma.readouts import make_readout
+from emma.readouts import Readout, make_readout
 from emma.results.layout import Layout
 from emma.results.normalisation import normalise
+from emma.results.records import RunRecord, TaskRecord
 from emma.tasks import Split, TaskSpec
 from emma.version import HARNESS_VERSION
 
+#: Predictions of the scored scenes of a matched synthetic set, and of the captured scenes: by one readout, or by
+#: one of each fold of the release, whose held-out value follows.
+SYNTH, CAPTURED = "synth", "captured"
+
 
 @dataclass(frozen=True)
-class Side:
-    """Scenes of one side: their index with its labels, and the embeddings that hold them."""
+class Sides:
+    """What a set is scored from.
 
-    index: pa.Table
-    embeddings: Embeddings
+    Attributes:
+        fit: synthetic scenes that readouts are fit on: TRAIN of the matched synthetic set, or of the release.
+        captured: the captured scenes.
+        synth: scored scenes of the matched synthetic set; None for a set in the release's format.
+        readouts: those of the release's folds by held-out value; none where the set has a matched synthetic set.
+    """
+
+    fit: Side
+    captured: Side
+    synth: Side | None = None
+    readouts: Mapping[str, Readout] = field(default_factory=dict)
+
+
+def unscored(embeddings: Embeddings, board: TaskRecord | None) -> str | None:
+    """Why a model has no score on a set; None where it has one. ``board`` as ``board_record`` gives it."""
+    if embeddings.unsuited is None and board is not None and board.score is None:
+        return f"no score on the release's own scenes: {board.undefined}"
+    return embeddings.unsuited
 
 
 def capture_spec(spec: TaskSpec, declared: CaptureSet) -> TaskSpec:
-    """The task's pinned declaration with the set's shared classes and anchors, where its twin is its own."""
+    """The task's pinned declaration with the set's classes and anchors, where it has a matched synthetic set."""
     if declared.twin == "release":
         return spec
     return TaskSpec.model_validate(dict(spec) | {"classes": declared.classes, "anchors": declared.anchors})
 
 
-def score_capture(
-    spec: TaskSpec,
-    declared: CaptureSet,
-    manifest: DataReleaseManifest,
-    sides: tuple[Side, Side, Side],
-    seed: int,
-) -> tuple[CaptureScores, dict[str, pa.Table]]:
-    """Fit on the twin's TRAIN scenes, score its DEV scenes and the captured ones.
+def predict_sides(spec: TaskSpec, declared: CaptureSet, sides: Sides, seed: int) -> dict[str, pa.Table]:
+    """Every prediction that the scores of a set rest on, tables of PREDICTION_SCHEMA.
 
     Args:
         spec: of ``capture_spec``.
         declared: the set.
-        manifest: the release, for its bootstrap.
-        sides: fit scenes, synthetic scored scenes, captured scenes.
-        seed: the run's seed, which draws resamples.
+        sides: the scenes and the readouts.
+        seed: the run's seed, which draws the synthetic scenes of the reference.
 
     Returns:
-        the scores, and the predictions by side, ``synth`` and ``captured``. The interval of the captured side is over
-        sessions drawn whole, that of the synthetic side over scenes.
+        by name: ``synth`` and ``captured``, or ``captured-VALUE`` for each fold of the release; and those of
+        ``in_domain``, where they are defined.
 
     Raises:
         InputError: the same samples on both sides, a label that the set does not declare, or an embedding missing.
     """
-    predictions = predict_sides(spec, sides)
-    return scored(spec, declared, manifest, predictions, sides[2].index, seed), predictions
-
-
-def predict_sides(spec: TaskSpec, sides: tuple[Side, Side, Side]) -> dict[str, pa.Table]:
-    """The predictions of ``score_capture`` by side, without their scores; the same arguments and errors."""
-    fit, synth, captured = sides
-    _apart(fit.index, synth.index, "the twin's scored scenes")
-    _apart(fit.index, captured.index, "the captured scenes")
-    train = fold_table(spec, fit.index, np.full(fit.index.num_rows, "fit"))
-    readout = make_readout(spec)
-    readout.fit(fit.embeddings.of(train["scene_id"]), np.asarray(train["target"]))
+    for other in (sides.captured, *([sides.synth] if sides.synth else [])):
+        if pc.any(pc.is_in(other.index["iq_sha256"], value_set=sides.fit.index["iq_sha256"].combine_chunks())).as_py():
+            raise InputError(
+                f"{declared.name}: iq_sha256: scored scenes share samples with those that the readout is fit on, "
+                "expected none"
+            )
+    readouts = {f"{CAPTURED}-{value}": readout for value, readout in sides.readouts.items()}
     predictions = {}
-    for name, side in (("synth", synth), ("captured", captured)):
-        rows = fold_table(spec, side.index, np.full(side.index.num_rows, "query"))
-        session = pa.nulls(rows.num_rows, pa.string())
-        if name == "captured":
-            order = pc.index_in(rows["scene_id"], value_set=side.index["scene_id"].combine_chunks())
-            session = side.index["session"].take(order)
-        scores = matrix_to_lists(readout.scores(side.embeddings.of(rows["scene_id"])))
-        columns = [rows["scene_id"], session, rows["target"], scores, pa.nulls(rows.num_rows, pa.int32())]
-        predictions[name] = pa.table(columns, schema=PREDICTION_SCHEMA)
-    return predictions
+    if sides.synth is not None:
+        train, rows = sides.fit.rows(spec)
+        groups = link_groups(sides.fit.index)[rows]
+        readout = make_readout(spec).fit(sides.fit.features(spec), np.asarray(train["target"]), groups)
+        readouts = {CAPTURED: readout}
+        predictions[SYNTH] = predicted(spec, sides.synth, readout.scores(sides.synth.features(spec)), sessions=False)
+    features = sides.captured.features(spec)
+    predictions |= {name: predicted(spec, sides.captured, one.scores(features)) for name, one in readouts.items()}
+    return predictions | in_domain(spec, declared.name, sides.fit, sides.captured, seed)
 
 
 def scored(
@@ -105,42 +124,126 @@ def scored(
     manifest: DataReleaseManifest,
     predictions: Mapping[str, pa.Table],
     captured: pa.Table,
+    board: TaskRecord | None,
     seed: int,
 ) -> CaptureScores:
-    """The scores of both sides' predictions; ``captured`` is the labelled index of the captured scenes."""
-    sides = {side: _side_score(spec, declared, manifest, side, table, seed) for side, table in predictions.items()}
+    """The scores of a set's predictions.
+
+    Args:
+        spec: of ``capture_spec``.
+        declared: the set.
+        manifest: the release, for its bootstrap.
+        predictions: of ``predict_sides``.
+        captured: the labelled index of the captured scenes.
+        board: of ``board_record``: the synthetic score of a set in the release's format.
+        seed: the run's seed, which draws resamples.
+
+    Returns:
+        the scores. The interval of the captured side is over sessions drawn whole; over the folds of the release, of
+        their mean. That of a matched synthetic set is over scenes.
+    """
+    tables = [table for name, table in predictions.items() if name.partition("-")[0] == CAPTURED]
+    if board is None:
+        synth = _side(spec, declared, manifest, SYNTH, [predictions[SYNTH]], seed)
+    else:
+        synth = _board_side(spec, board)
+    real = _side(spec, declared, manifest, CAPTURED, tables, seed)
     groups = {row["scene_id"]: _group(row["detail"]) for row in captured.select(["scene_id", "detail"]).to_pylist()}
-    apart = {}
+    metric, apart = "PlainAccuracy" if spec.classes else spec.metric, {}
     for name in declared.apart:
-        chosen = [groups[scene] == name for scene in predictions["captured"]["scene_id"].to_pylist()]
-        part = predictions["captured"].filter(pa.array(chosen))
-        if not part.num_rows:
+        chosen = pa.array([groups[scene] == name for scene in tables[0]["scene_id"].to_pylist()])
+        if not pc.any(chosen).as_py():
             raise InputError(f"config/captures/{declared.name}.yaml: apart: no captured scene of {name}")
-        metric = "PlainAccuracy" if spec.classes else spec.metric
-        apart[name] = GroupScore(metric=metric, score=point_score(spec, metric, part), n=part.num_rows)
-    synth, real = sides["synth"].normalized, sides["captured"].normalized
+        parts = [table.filter(chosen) for table in tables]
+        apart[name] = GroupScore(metric=metric, score=_mean_point(spec, metric, parts), n=parts[0].num_rows)
+    gap = None
+    if synth.normalized is not None and real.normalized is not None:
+        gap = SimToRealGap()(synth.normalized, real.normalized)
     return CaptureScores(
-        synth=sides["synth"],
-        captured=sides["captured"],
+        synth=synth,
+        captured=real,
+        in_domain=_reference(spec, declared, manifest, predictions, captured, seed),
         apart=apart,
-        gap_percentage_points=None if synth is None or real is None else SimToRealGap()(synth, real),
-        hashes=SideHashes(**{side: table_hash(table) for side, table in predictions.items()}),
+        gap_percentage_points=gap,
+        undefined_reason=None if gap is not None else synth.undefined_reason or real.undefined_reason,
+        hashes={name: table_hash(table) for name, table in predictions.items()},
     )
 
 
-def _side_score(
-    spec: TaskSpec, declared: CaptureSet, manifest: DataReleaseManifest, side: str, table: pa.Table, seed: int
+def _side(
+    spec: TaskSpec, declared: CaptureSet, manifest: DataReleaseManifest, side: str, tables: list[pa.Table], seed: int
 ) -> SideScore:
+    """The mean score of several readouts on the same scenes, with the interval of that mean."""
     resamples = (manifest.bootstrap, (seed, "capture", declared.name, side))
-    score, _ = score_predictions(spec, spec.metric, table, None, *resamples)
-    scale = (spec.anchors, METRICS[spec.metric].direction)
+    every = [score_predictions(spec, spec.metric, table, None, *resamples) for table in tables]
+    score = every[0][0]
+    if len(every) > 1:
+        draws = [drawn for _, drawn in every if drawn is not None]
+        undefined = next((one.undefined_reason for one, _ in every if one.score is None), None)
+        score = Score(score=None, n=score.n, ci95=None, undefined_reason=undefined)
+        if undefined is None:
+            mean = Draws(np.mean([drawn.bootstrap for drawn in draws], axis=0), draws[0].units)
+            value = float(np.mean([one.score for one, _ in every]))
+            score = score.model_copy(
+                update={"score": value, "ci95": interval_of(spec, spec.metric, value, mean, manifest.bootstrap.level)}
+            )
     plain = bool(spec.classes) and spec.metric == "PlainAccuracy"
     return SideScore(
         **dict(score),
-        normalized=None if score.score is None else normalise(score.score, *scale),
-        sessions=len(set(table["session"].to_pylist())) if side == "captured" else None,
-        balanced_accuracy=point_score(spec, "BalancedAccuracy", table) if plain else None,
+        normalized=_normalised(spec, score.score),
+        sessions=len(set(tables[0]["session"].to_pylist())) if side != SYNTH else None,
+        balanced_accuracy=_mean_point(spec, "BalancedAccuracy", tables) if plain else None,
     )
+
+
+def _board_side(spec: TaskSpec, board: TaskRecord) -> SideScore:
+    """The board's own score of a task, on the anchors' scale without a cut."""
+    return SideScore(
+        score=board.score,
+        n=sum(record.n for record in board.values.values()),
+        ci95=None,
+        undefined_reason=board.undefined,
+        normalized=_normalised(spec, board.score),
+        sessions=None,
+    )
+
+
+def _normalised(spec: TaskSpec, score: float | None) -> float | None:
+    return None if score is None else normalise(score, spec.anchors, METRICS[spec.metric].direction)
+
+
+def _mean_point(spec: TaskSpec, metric: str, tables: list[pa.Table]) -> float | None:
+    scores = [point_score(spec, metric, table) for table in tables]
+    return None if None in scores else float(np.mean(np.array(scores, np.float64)))
+
+
+def score_capture(
+    spec: TaskSpec,
+    declared: CaptureSet,
+    manifest: DataReleaseManifest,
+    sides: Sides,
+    board: TaskRecord | None,
+    seed: int,
+) -> tuple[CaptureScores, dict[str, pa.Table]]:
+    """``predict_sides``, and ``scored`` of what it gives: the scores and the predictions by name."""
+    predictions = predict_sides(spec, declared, sides, seed)
+    return scored(spec, declared, manifest, predictions, sides.captured.index, board, seed), predictions
+
+
+def _reference(
+    spec: TaskSpec,
+    declared: CaptureSet,
+    manifest: DataReleaseManifest,
+    predictions: Mapping[str, pa.Table],
+    captured: pa.Table,
+    seed: int,
+) -> InDomain:
+    if IN_DOMAIN not in predictions:
+        return InDomain(undefined_reason=undefined_reason(spec, captured))
+    own, synthetic = (
+        _side(spec, declared, manifest, name, [predictions[name]], seed) for name in (IN_DOMAIN, SYNTHETIC)
+    )
+    return InDomain(captured=own, synthetic=synthetic)
 
 
 def _group(detail: str | None) -> str | None:
@@ -148,42 +251,40 @@ def _group(detail: str | None) -> str | None:
     return None if group is None else str(group)
 
 
+def board_record(declared: CaptureSet, layout: Layout, model: str) -> TaskRecord | None:
+    """The model's scores on the release's own scenes, for a set in the release's format; None for any other."""
+    if declared.twin != "release":
+        return None
+    path = layout.run(model)
+    return parse(RunRecord, read_json(path), path).tasks[declared.task]
+
+
 def read_sides(
-    manifest: DataReleaseManifest,
-    declared: CaptureSet,
-    layout: Layout,
-    model: str,
-    eval_split: Split,
-    embeddings: Embeddings,
-) -> tuple[Side, Side, Side]:
-    """Fit, synthetic and captured scenes of a model and set, as ``score_capture`` takes them.
+    manifest: DataReleaseManifest, declared: CaptureSet, layout: Layout, model: str, embeddings: Embeddings
+) -> Sides:
+    """The scenes and readouts of a model and set, as ``predict_sides`` takes them.
 
     Args:
         manifest: the release.
         declared: the set.
         layout: where the release's results are.
-        model: the model's name; its embeddings of the release are read where that is the twin.
-        eval_split: the split that is scored where the release is the twin.
+        model: the model's name; its embeddings and readouts of the release are read for a set in its format.
         embeddings: the model's embeddings of the set.
     """
-    label = label_field(manifest.spec(declared.task))
+    spec = manifest.spec(declared.task)
+    label = label_field(spec)
     captured = Side(read_labelled(layout.capture_index(declared.name), label), embeddings)
     if declared.twin != "release":
         paths = (layout.twin_index(declared.name, split) for split in Layout.twin_splits)
         fit, synth = (Side(read_labelled(path, label), embeddings) for path in paths)
-        return fit, synth, captured
-    own = Embeddings.read(layout.embeddings(model, declared.task))
-    fit, synth = (
-        Side(read_assigned(manifest, declared.task, split, layout.index(declared.task, split)), own)
-        for split in (Split.TRAIN, eval_split)
-    )
-    return fit, synth, captured
-
-
-def _apart(fit: pa.Table, other: pa.Table, what: str) -> None:
-    """InputError where scenes that are fit on are among those that are scored."""
-    if pc.any(pc.is_in(other["iq_sha256"], value_set=fit["iq_sha256"].combine_chunks())).as_py():
-        raise InputError(f"iq_sha256: {what} share samples with the scenes that the readout is fit on, expected none")
+        return Sides(fit, captured, synth)
+    train = read_assigned(manifest, declared.task, Split.TRAIN, layout.index(declared.task, Split.TRAIN))
+    protocol = primary_protocol(spec)
+    readouts = {
+        value: read_readout(spec, layout.readout(model, declared.task, protocol.name, value))
+        for value in protocol.eval_values()
+    }
+    return Sides(Side(train, Embeddings.read(layout.embeddings(model, declared.task))), captured, None, readouts)
 
 
 def capture_record(

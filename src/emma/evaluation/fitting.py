@@ -23,7 +23,7 @@ from emma.data.tables import matrix_to_lists, metadata_of, read_table, rows_of, 
 from emma.evaluation.prediction import enrol, query_scores
 from emma.evaluation.records import FoldHashes
 from emma.evaluation.refits import REFIT_SCHEMA, REFITS_NAME, fifths, read_refits, refit_fold, refits_hash
-from emma.readouts import make_readout
+from emma.readouts import Readout, load_readout, make_readout
 from emma.tasks import TaskSpec
 
 #: One row per scored scene; where units are enrolled, one per scene and turn of enrolment. ``scores``: degrees, the
@@ -202,14 +202,29 @@ def read_fitted(path: str | Path, data_release_hash: str, seed: int) -> Predicte
 
 def chosen_regularisation(path: Path, content: bytes) -> float | None:
     """The value that a readout's file says it chose, None in that of an undefined fold; InputError for a broken one."""
+    chosen = _tensors(path, content).get("regularisation")
+    return None if chosen is None else float(chosen[0])
+
+
+def read_readout(spec: TaskSpec, path: Path) -> Readout:
+    """The readout of a fold; InputError for a file that is not there, is broken, or is that of an undefined fold."""
+    try:
+        tensors = _tensors(path, path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    if not tensors:
+        raise InputError(f"{path}: no tensors, expected those of a fold that is defined")
+    return load_readout(spec, tensors)
+
+
+def _tensors(path: Path, content: bytes) -> dict[str, np.ndarray]:
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
     try:
-        chosen = load(content).get("regularisation")
+        return load(content)
     except SafetensorError as error:
         raise InputError(f"{path}: not a safetensors file ({error})") from None
-    return None if chosen is None else float(chosen[0])
 
 
 def predictions_hash(predictions: pa.Table) -> str:

@@ -106,14 +106,30 @@ def score_predictions(
         jackknife_scores(spec, metric_name, predictions, refits) if refits is not None and refits.num_rows else None,
         by_turn if len(turns) > 1 else None,
     )
-    score, parts = float(by_turn.mean()), parts_of(draws)
-    if parts.total is not None:
-        interval: Interval | None = t_interval(score, parts.total, bootstrap.level, metric.bounds)
-    else:
-        # Some resamples are infinite: nothing to take a deviation of. One unit alone has no spread at all.
-        interval = percentile_interval(draws.bootstrap, bootstrap.level) if draws.units > 1 else None
-    errors = parts.standard_errors
+    score = float(by_turn.mean())
+    interval = interval_of(spec, metric_name, score, draws, bootstrap.level)
+    errors = parts_of(draws).standard_errors
     return Score(score=score, n=n, ci95=interval, standard_errors=errors, undefined_reason=None), draws
+
+
+def interval_of(spec: TaskSpec, metric_name: str, score: float, draws: Draws, level: float) -> Interval | None:
+    """The interval of a score by Student's t over the parts of its draws, within the metric's bounds.
+
+    Args:
+        spec: the task.
+        metric_name: one of its metrics.
+        score: the score.
+        draws: the draws behind it.
+        level: coverage, in (0, 1).
+
+    Returns:
+        None where nothing says how the score varies with the scenes: there is but one unit.
+    """
+    total = parts_of(draws).total
+    if total is not None:
+        return t_interval(score, total, level, metric_of(spec, metric_name).bounds)
+    # Some resamples are infinite: nothing to take a deviation of. One unit alone has no spread at all.
+    return percentile_interval(draws.bootstrap, level) if draws.units > 1 else None
 
 
 def jackknife_scores(spec: TaskSpec, metric_name: str, predictions: pa.Table, refits: pa.Table) -> FloatArray:

@@ -49,10 +49,11 @@ def gap_rows(board: Board, report: SimToRealReport | None) -> list[Cells]:
                     continue
                 rows.append({"model": row.model, "task": task.value, "set": name, **_scored(record, scores, block)})
             if not own:
-                names = ", ".join(block.sets) or None
+                shown = block if block.over else block.matched
+                names = ", ".join(shown.over) or None
                 kind = None if names is None else _kind(row.sim_to_real.kind)
                 head: _Row = {"model": row.model, "task": task.value, "set": names, "kind": kind}
-                rows.append(head | {"gap": block.gap_percentage_points, "reason": block.undefined})
+                rows.append(head | {"gap": shown.gap_percentage_points, "reason": block.undefined})
     places = {key: place for place, key in enumerate(dict.fromkeys((row["task"], row["set"]) for row in rows))}
     return sorted(rows, key=lambda row: places[row["task"], row["set"]])
 
@@ -83,6 +84,28 @@ def _sides(synth: SideScore | None, captured: SideScore | None, unit: str) -> _R
     return row | {"sessions": None if captured is None else captured.sessions}
 
 
+def side_rows(report: SimToRealReport | None) -> list[Cells]:
+    """One row per model and set with both sides: what they reach on the anchors' scale, and the in-domain reference."""
+    rows: list[Cells] = []
+    for model, gaps in ({} if report is None else report.models).items():
+        for name, scores in gaps.sets.items():
+            synth, captured, within = scores.synth, scores.captured, scores.in_domain
+            if synth is None or captured is None or synth.normalized is None or captured.normalized is None:
+                continue
+            own, other = (None, None) if within is None else (within.captured, within.synthetic)
+            rows.append(
+                {
+                    "model": model,
+                    "set": name,
+                    "synthetic": synth.normalized,
+                    "captured": captured.normalized,
+                    "fit_on_captured": None if own is None else own.normalized,
+                    "fit_on_as_many_synthetic": None if other is None else other.normalized,
+                }
+            )
+    return rows
+
+
 def mean_gaps(board: Board) -> list[Cells]:
     """One row per model with a sim-to-real block: its mean gap, the tasks behind it, or why there is none."""
     return [
@@ -90,7 +113,9 @@ def mean_gaps(board: Board) -> list[Cells]:
             "model": row.model,
             "kind": _kind(row.sim_to_real.kind),
             "gap": row.sim_to_real.gap_percentage_points,
-            "tasks": ", ".join(t.value for t, b in row.sim_to_real.tasks.items() if b.undefined is None) or None,
+            "tasks": ", ".join(row.sim_to_real.over) or None,
+            "matched_gap": row.sim_to_real.matched.gap_percentage_points,
+            "matched_tasks": ", ".join(row.sim_to_real.matched.over) or None,
             "reason": row.sim_to_real.undefined,
         }
         for row in board.models
@@ -130,7 +155,8 @@ def without_gap(board: Board) -> dict[str, str]:
     blocks = [row.sim_to_real.tasks for row in board.models if row.sim_to_real is not None]
     for tasks in blocks:
         for task, block in tasks.items():
-            reasons_of.setdefault(task.value, {})[block.undefined] = None
+            reason = block.undefined if block.matched.undefined else None
+            reasons_of.setdefault(task.value, {})[reason] = None
     return {
         task: "; ".join(reason for reason in reasons if reason)
         for task, reasons in reasons_of.items()

@@ -117,6 +117,24 @@ def jackknife(rows: Rows) -> alt.LayerChart:
     return (bars + ticks).properties(width=420, height=36 * len(order))
 
 
+def sides(rows: Rows, name: str, models: Sequence[str]) -> alt.LayerChart:
+    """Synthetic against captured skill on one set; the tick above a point is what a fit on captured scenes reaches."""
+    rows = [row for row in rows if row["set"] == name]
+    ends = alt.Data(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}])
+    diagonal = alt.Chart(ends).mark_line(color="@muted", strokeDash=[3, 3], strokeWidth=1).encode(x="x:Q", y="y:Q")
+    base = alt.Chart(alt.Data(values=rows)).encode(x=alt.X("synthetic:Q", title="synthetic"))
+    points = base.mark_point(filled=True, size=55, opacity=0.85).encode(
+        y=alt.Y("captured:Q", title="captured"),
+        **_signs(models),
+        tooltip=["model:N", "synthetic:Q", "captured:Q", "fit_on_captured:Q", "fit_on_as_many_synthetic:Q"],
+    )
+    known = [row for row in rows if row["fit_on_captured"] is not None]
+    reach = alt.Chart(alt.Data(values=known)).encode(x="synthetic:Q")
+    ticks = reach.mark_tick(color="@ink", thickness=2, width=12).encode(y="fit_on_captured:Q")
+    spans = reach.mark_rule(color="@muted", strokeWidth=1).encode(y="captured:Q", y2="fit_on_captured:Q")
+    return (diagonal + spans + points + ticks).properties(title=name, width=190, height=190)
+
+
 def gap_bars(rows: Rows, sets: Sequence[str]) -> alt.FacetChart:
     """Sim-to-real gaps, one panel per set in the order of ``sets``; surrogates are hollow and dashed, and named so."""
     order = list(dict.fromkeys(str(row["model"]) for row in rows))

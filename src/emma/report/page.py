@@ -17,9 +17,10 @@ from markupsafe import Markup
 from emma.captures.records import SimToRealReport
 from emma.data.release import DataReleaseManifest
 from emma.report import figures
-from emma.report.captures import caveats, gap_rows, mean_gaps, set_rows, without_gap
+from emma.report.captures import caveats, gap_rows, mean_gaps, set_rows, side_rows, without_gap
 from emma.report.data import (
     ARROW,
+    GAP_NOTE,
     KINDS,
     REFERENCE_NOTE,
     SCALE_NOTE,
@@ -39,7 +40,7 @@ from emma.report.data import (
     values,
 )
 from emma.report.figures import Rows
-from emma.results.components import above_floor, components_head
+from emma.results.components import above_floor, components_head, gap_columns
 from emma.results.records import Board
 
 #: Pixels a unit of the PNG files, for print.
@@ -103,6 +104,17 @@ def build_figures(
         )
     if (gaps := _gaps(gap_rows(board, report), models)) is not None:
         drawn["sim_to_real"] = gaps
+    both_sides = side_rows(report)
+    for name in dict.fromkeys(str(row["set"]) for row in both_sides):
+        own = [row for row in both_sides if row["set"] == name]
+        drawn[f"sides_{name}"] = Figure(
+            figures.sides(both_sides, name, models),
+            f"Scatter of {name}: {len(own)} models, a tick where a readout fit on captured scenes stands",
+            "Synthetic against captured score on the anchors' scale; ticks: fit on captured scenes of other sessions.",
+            own,
+            ("model", "set", "synthetic", "captured", "fit_on_captured", "fit_on_as_many_synthetic"),
+            shared_legend=True,
+        )
     if spans := jackknives(board):
         drawn["jackknife"] = Figure(
             figures.jackknife(spans),
@@ -178,7 +190,10 @@ def _cell(value: Any) -> str:
 
 def _points(rows: Sequence[Cells]) -> list[Cells]:
     """Rows with their gaps as text: percentage points, to a tenth."""
-    return [{**row, "gap": number(gap if isinstance(gap := row["gap"], float) else None, 1)} for row in rows]
+    return [
+        {**row, **{key: number(cell, 1) for key, cell in row.items() if "gap" in key and isinstance(cell, float)}}
+        for row in rows
+    ]
 
 
 def _columns(rows: Sequence[Cells]) -> list[str]:
@@ -244,6 +259,10 @@ def build_page(board: Board, drawn: Mapping[str, Figure], report: SimToRealRepor
                 ]
             ),
             mean_gaps=_points(mean_gaps(board)),
+            gap_columns=gap_columns(board),
+            gap_note=GAP_NOTE,
+            sided=[name for name in drawn if name.startswith("sides_")],
+            places={row.model: place for place, row in enumerate(board.models)},
             surrogate=any("surrogate" in str(row["kind"]) for row in gap_rows(board, report)),
             sets=set_rows(report),
             caveats=caveats(report),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from emma.report.data import ARROW, KINDS, REFERENCE_NOTE, SCALE_NOTE, components, digits_of, number, tasks_of
-from emma.results.components import LEVEL, above_floor, components_head
+from emma.report.data import ARROW, GAP_NOTE, KINDS, REFERENCE_NOTE, SCALE_NOTE, components, digits_of, number, tasks_of
+from emma.results.components import LEVEL, above_floor, components_head, gap_columns
 from emma.results.frames import board_frames
 from emma.results.records import Board, Row
 from emma.tasks import TaskID
@@ -54,6 +54,7 @@ def _ranking(board: Board) -> pd.DataFrame:
             for low, high in zip(models["ood_avg_low"], models["ood_avg_high"], strict=True)
         ],
     }
+    columns |= gap_columns(board)
     for task, block in tasks_of(board).items():
         title = f"{task.value} {block.metric} {ARROW[block.direction]} ({components_head(list(block.values))})"
         columns[title] = [_score(board, row, task) for row in board.models]
@@ -84,6 +85,8 @@ def _notes(board: Board) -> list[str]:
         "Range: the ranks that a model takes when one task, held-out value or fifth of the fits is dropped for all."
     ]
     notes += ["In brackets the scores of the held-out values, whose mean stands before them."]
+    if gap_columns(board):
+        notes.append(GAP_NOTE)
     if any(above_floor(row, task) is False for row in board.models for task in row.tasks):
         notes.append(f"† does not beat the floor (one-sided p of {LEVEL} or more).")
     if any(row.kind == "oracle" for row in board.models):

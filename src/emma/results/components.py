@@ -1,11 +1,11 @@
-"""What an aggregate is the mean of, in few characters: no table shows a mean without its held-out values."""
+"""What an aggregate is the mean of, in few characters, and the sim-to-real gaps that stand beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
 from emma.evaluation.records import Score
-from emma.results.records import Board, Row
+from emma.results.records import Board, Gap, Row
 from emma.tasks import TaskID
 
 #: Most held-out values that a cell shows one by one; of more it shows the lowest and the highest.
@@ -47,6 +47,29 @@ def components_text(values: Iterable[Score], number: Number) -> str:
         return "none defined"
     undefined = len(scores) - len(defined)
     return f"{number(min(defined))} to {number(max(defined))}" + (f", {undefined} undefined" if undefined else "")
+
+
+def gap_columns(board: Board) -> dict[str, list[str]]:
+    """The columns of sim-to-real gaps by their title, a text per row: the gap's points and what it is the mean over.
+
+    None where no row has one; that of sets with a matched synthetic set where a row has that.
+    """
+    blocks = [row.sim_to_real for row in board.models]
+    kind = next((block.kind for block in blocks if block is not None), None)
+    columns: dict[str, list[Gap | None]] = {
+        "Gap": list(blocks),
+        "Gap to matched scenes": [None if block is None else block.matched for block in blocks],
+    }
+    return {
+        f"{name}, points ({kind})": ["–" if gap is None else gap_text(gap) for gap in gaps]
+        for name, gaps in columns.items()
+        if any(gap is not None and gap.gap_percentage_points is not None for gap in gaps)
+    }
+
+
+def gap_text(gap: Gap) -> str:
+    """A gap's points and, in brackets, what it is the mean over."""
+    return "–" if gap.gap_percentage_points is None else f"{gap.gap_percentage_points:.1f} ({', '.join(gap.over)})"
 
 
 def scale_ends(board: Board, task: TaskID) -> tuple[float | None, float | None]:

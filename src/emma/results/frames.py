@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Cell = str | int | float | bool | None
 
 #: Ends of names of columns of numbers that may be missing.
-_FLOAT_ENDS = ("_low", "_high", "error_scenes", "error_fit", "error_enrolment")
+_FLOAT_ENDS = ("_low", "_high", "_points", "error_scenes", "error_fit", "error_enrolment")
 
 #: What names a row of ``scores``.
 SCORE_KEYS = ("model", "task", "protocol", "metric")
@@ -38,7 +38,12 @@ _NULLABLE = {
     "separable_from_next": "boolean",
     "fragile": "boolean",
 }
-_TEXTS = ("undefined_reason", "readout_sha256", "weights_sha256")
+_TEXTS = (
+    "undefined_reason",
+    "sim_to_real_kind",
+    "sim_to_real_over",
+    "sim_to_real_matched_over",
+     "readout_sha256", "weights_sha256")
 _FLOATS = ("ood_avg", "score", "standard_error", "normalized", "in_distribution", "floor_p")
 
 
@@ -48,7 +53,8 @@ class BoardFrames:
 
     Attributes:
         caveats: what must be said beside every aggregate.
-        models: one row per model: rank and its range, kind, OOD average, its interval and standard errors by cause.
+        models: one row per model: rank and its range, kind, OOD average, its interval and standard errors by
+            cause, sim-to-real gaps in percentage points.
         scores: one row per model, task, protocol and metric. ``primary``: the task's own score, in the metric's unit;
             ``normalized`` is on the anchors' scale, ``floor_p`` the one-sided p against the floor, for primary scores
             alone.
@@ -119,6 +125,15 @@ def board_csv(board: Board) -> str:
 #: Standard errors by cause.
 _ERRORS = ("error_scenes", "error_fit", "error_enrolment")
 
+#: Sim-to-real gaps: of sets in the release's format, and of those with a matched synthetic set.
+_GAPS = (
+    "sim_to_real_kind",
+    "sim_to_real_points",
+    "sim_to_real_over",
+    "sim_to_real_matched_points",
+    "sim_to_real_matched_over",
+)
+
 _MODEL_COLUMNS = (
     "model",
     "kind",
@@ -131,6 +146,7 @@ _MODEL_COLUMNS = (
     *(f"ood_avg_{error}" for error in _ERRORS),
     "separable_from_next",
     "fragile",
+    *_GAPS,
     "undefined_reason",
 )
 _SCORE_COLUMNS = (
@@ -183,6 +199,7 @@ _CSV_COLUMNS = (
     "ood_avg",
     "ood_avg_low",
     "ood_avg_high",
+    *_GAPS,
     "task",
     "protocol",
     "metric",
@@ -226,7 +243,15 @@ def _model(row: Row) -> tuple[Cell, ...]:
     fragile = None if row.sensitivity is None else row.sensitivity.fragile
     average = (row.ood_avg, *(row.ood_avg_ci95 or (None, None)), *_errors(row.ood_avg_standard_errors))
     ranks = (row.rank, *(row.rank_range or (None, None)))
-    return (row.model, row.kind, *ranks, *average, row.separable_from_next, fragile, row.undefined)
+    gaps: tuple[Cell, ...] = (None,) * len(_GAPS)
+    if (block := row.sim_to_real) is not None:
+        both = [cell for gap in (block, block.matched) for cell in (gap.gap_percentage_points, _words(gap.over))]
+        gaps = (block.kind, *both)
+    return (row.model, row.kind, *ranks, *average, row.separable_from_next, fragile, *gaps, row.undefined)
+
+
+def _words(names: Sequence[str]) -> str | None:
+    return " ".join(names) or None
 
 
 def _errors(errors: StandardErrors | None) -> tuple[Cell, ...]:

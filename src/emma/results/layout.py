@@ -199,8 +199,12 @@ class Layout:
         return self.at("figures")
 
     def report(self, name: str, kind: str = "json") -> Path:
-        """A report: ``aggregation``, ``stress``, ``probes`` or ``sim_to_real``."""
+        """A report: ``aggregation``, ``stress`` or ``probes``."""
         return self.at("reports", f"{name}.{kind}")
+
+    def gap_report(self, gap_kind: str, kind: str = "json") -> Path:
+        """The sim-to-real report: of sets of kind ``real`` beside that of ``surrogate`` ones, not over it."""
+        return self.report("sim_to_real" if gap_kind == "surrogate" else "sim_to_real_captures", kind)
 
     def probes(self, model: str) -> Path:
         """A model's scores under other probes than the pinned head."""
@@ -253,7 +257,7 @@ class Layout:
         return self.captures(captures, model, "embeddings.parquet")
 
     def capture_predictions(self, captures: str, model: str, side: str) -> Path:
-        """A model's predictions on a side of the gap: ``synth`` or ``captured``."""
+        """A model's predictions behind its scores on a set, by the names of ``hashes`` in its record."""
         return self.captures(captures, model, f"{side}.parquet")
 
     def capture_metrics(self, captures: str, model: str) -> Path:

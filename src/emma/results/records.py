@@ -113,23 +113,41 @@ class Sensitivity(Strict):
     fragile: bool | None
 
 
-class TaskGap(Strict):
-    """A task's sim-to-real gap: the mean over its ``sets``, or why there is none."""
+class Gap(Strict):
+    """A sim-to-real gap: the mean over what is named in ``over``, or why there is none.
+
+    It is ``100 (m_synth - m_real)`` in percentage points, on normalised scores that were not clipped; positive where
+    captured scenes score worse. It stands outside every aggregate.
+    """
 
     gap_percentage_points: float | None
-    sets: tuple[str, ...]
+    over: tuple[str, ...]
     undefined: str | None
 
 
-class SimToReal(Strict):
-    """A model's sim-to-real gap, the mean over the tasks that have one; ``surrogate`` sets are never called real.
+class TaskGap(Gap):
+    """A task's gap, the mean over its sets in the release's format.
 
-    It is ``100 (m_synth - m_real)`` on normalised scores that were not clipped, outside every aggregate.
+    Attributes:
+        matched: the mean over its sets that have a matched synthetic set instead.
+    """
+
+    matched: Gap
+
+
+class SimToReal(Gap):
+    """A model's gap, the mean over the tasks of the OOD average that have one; surrogates are never called real.
+
+    ``m_synth`` is the board's score of a task, and ``m_real`` the mean over the same folds' readouts on captured scenes.
+
+    Attributes:
+        kind: what the scenes are.
+        matched: the same mean over sets that have a matched synthetic set, whose scenes both sides are like.
+        tasks: the gap of every task, also of those outside the OOD average.
     """
 
     kind: Literal["real", "surrogate"]
-    gap_percentage_points: float | None
-    undefined: str | None
+    matched: Gap
     tasks: dict[TaskID, TaskGap]
 
 

@@ -11,16 +11,18 @@ import yaml
 
 from common.errors import InputError
 from common.files import parse
+from emma.captures.in_domain import IN_DOMAIN, SYNTHETIC, Side, in_domain
 from emma.captures.records import CaptureScores, ConversionRecord
 from emma.captures.report import model_gap, report_text, sim_to_real_report
-from emma.captures.scoring import Side, capture_record, capture_spec, score_capture
+from emma.captures.scoring import Sides, capture_record, capture_spec, score_capture
 from emma.captures.settings import DEFAULT_CAPTURES, CaptureEntry, CaptureSet, Labels, load_capture_set
 from emma.data.embeddings import Embeddings
 from emma.data.labels import AZIMUTH, CLASS, DETAIL
 from emma.data.provenance import Provenance
 from emma.data.release import DataReleaseManifest, load_release_config
 from emma.data.scenes import INDEX_SCHEMA
-from emma.results.records import SimToReal
+from emma.readouts import make_readout
+from emma.results.records import SimToReal, TaskRecord
 from emma.tasks import Split, TaskID
 
 ROOT = Path(__file__).parents[3]
@@ -98,7 +100,8 @@ def sides():
 def scored(manifest, sides, name="uwb_los", **changes):
     one = declared(name, apart=["NLOS"], **changes)
     spec = capture_spec(manifest.spec(TaskID.E_LOC_LOS), one)
-    return score_capture(spec, one, manifest, sides, 0)
+    fit, synth, captured = sides
+    return score_capture(spec, one, manifest, Sides(fit, captured, synth), None, 0)
 
 
 def test_both_sides_are_scored_and_their_gap_is_in_points(manifest, sides):
@@ -161,7 +164,8 @@ def test_angles_are_scored_by_the_declared_anchors(manifest):
     one = declared("wsr_aoa")
     spec = capture_spec(manifest.spec(TaskID.E_LOC_AOA), one)
     parts = angles(200, "f"), angles(50, "s"), angles(40, "c", sessions=["a", "b"] * 20)
-    record, _ = score_capture(spec, one, manifest, parts, 0)
+    fit, synth, captured = parts
+    record, _ = score_capture(spec, one, manifest, Sides(fit, captured, synth), None, 0)
     assert record.captured.score < 1.0
     assert record.captured.normalized == pytest.approx(1 - record.captured.score / 90)
     assert record.captured.balanced_accuracy is None
@@ -179,7 +183,8 @@ def test_accuracy_has_the_balanced_one_beside_it(manifest):
     assert spec.classes == ("OOK", "2FSK")
     assert spec.anchors.minimum == 0.5
     parts = keyed(400, "f", 0.9), keyed(50, "s", 0.5), keyed(100, "c", 0.8, sessions=["a"] * 50 + ["b"] * 50)
-    record, _ = score_capture(spec, one, manifest, parts, 0)
+    fit, synth, captured = parts
+    record, _ = score_capture(spec, one, manifest, Sides(fit, captured, synth), None, 0)
     # A head that always says the first class is right four times in five, and no better than chance.
     assert record.captured.score == pytest.approx(0.8)
     assert record.captured.balanced_accuracy == pytest.approx(0.5)
@@ -189,30 +194,155 @@ def result(gap, undefined=None):
     return CaptureScores(gap_percentage_points=gap, undefined_reason=undefined)
 
 
-def test_a_model_s_gap_is_the_mean_over_tasks_of_means_over_sets(manifest):
+def test_the_matched_gap_is_the_mean_over_tasks_of_means_over_sets(manifest):
     names = ("wsr_aoa", "wsr_los", "uwb_los", "mixed_drone")
     sets = {name: (declared(name), {}) for name in names}
     found = {"wsr_aoa": result(10.0), "wsr_los": result(40.0), "uwb_los": result(20.0), "mixed_drone": result(500.0)}
     gap = model_gap(manifest, "real", sets, found)
-    assert gap.gap_percentage_points == pytest.approx((10 + 30) / 2)
-    assert gap.tasks[TaskID.E_LOC_LOS].sets == ("wsr_los", "uwb_los")
+    assert gap.matched.gap_percentage_points == pytest.approx((10 + 30) / 2)
+    assert gap.matched.over == ("E-LOC-AOA", "E-LOC-LOS")
+    # None of these is in the release's own format, but for a demonstration.
+    assert gap.gap_percentage_points is None
+    assert gap.over == ()
     assert "demonstration" in gap.tasks[TaskID.E_ID_DRONE].undefined
+    assert "in the release's format" in gap.tasks[TaskID.E_LOC_LOS].undefined
+    matched = {task: block.matched for task, block in gap.tasks.items()}
+    assert matched[TaskID.E_LOC_LOS].over == ("wsr_los", "uwb_los")
     assert "same devices" in gap.tasks[TaskID.E_ID_FP].undefined
-    assert "no real set" in gap.tasks[TaskID.E_ID_AMC].undefined
+    assert "no real set" in matched[TaskID.E_ID_AMC].undefined
     part = model_gap(manifest, "real", sets, {"wsr_aoa": result(None, "16 antennas"), "uwb_los": result(20.0)})
-    assert part.gap_percentage_points == 20.0
-    assert part.tasks[TaskID.E_LOC_AOA].undefined == "16 antennas"
+    assert part.matched.gap_percentage_points == 20.0
+    assert part.tasks[TaskID.E_LOC_AOA].matched.undefined == "16 antennas"
     none = model_gap(manifest, "real", sets, {})
-    assert none.gap_percentage_points is None
-    assert none.undefined == "no task has both sides"
+    assert none.matched.gap_percentage_points is None
+    assert none.matched.undefined == "no scored task has both sides"
+
+
+def test_the_gap_is_over_the_scored_tasks_alone(manifest):
+    """E-ID-AMC is outside the OOD average: its own gap is shown, and enters no mean."""
+    names = ("surrogate_aoa", "surrogate_los", "surrogate_amc")
+    sets = {name: (declared(name), {}) for name in names}
+    found = {"surrogate_aoa": result(2.0), "surrogate_los": result(6.0), "surrogate_amc": result(90.0)}
+    gap = model_gap(manifest, "surrogate", sets, found)
+    assert gap.gap_percentage_points == pytest.approx(4.0)
+    assert gap.over == ("E-LOC-AOA", "E-LOC-LOS")
+    assert gap.tasks[TaskID.E_ID_AMC].gap_percentage_points == 90.0
+    assert gap.matched.gap_percentage_points is None
 
 
 def test_surrogates_never_enter_a_real_gap(manifest):
     sets = {name: (declared(name), {}) for name in ("uwb_los", "surrogate_los", "surrogate_aoa")}
     found = {"uwb_los": result(20.0), "surrogate_los": result(0.0), "surrogate_aoa": result(0.0)}
     gap = model_gap(manifest, "real", sets, found)
-    assert gap.gap_percentage_points == 20.0
+    assert gap.matched.gap_percentage_points == 20.0
+    assert gap.gap_percentage_points is None
     assert gap.tasks[TaskID.E_LOC_AOA].gap_percentage_points is None
+
+
+def board_of(scores):
+    """A model's record of E-LOC-LOS with these scores by held-out value."""
+    met = {"met_in_pretraining": False}
+    values = {
+        value: {"score": score, "n": 50, "ci95": None, "undefined_reason": None, "in_distribution": None} | met
+        for value, score in scores.items()
+    }
+    facts = {"metric": "BalancedAccuracy", "unit": "fraction", "direction": "higher", "undefined": None}
+    facts |= {"score": float(np.mean(list(scores.values()))), "standard_error": 0.0, "protocol": "p", "axis": "a"}
+    facts |= {"normalized": None, "clipped": None, "in_ood_avg": True, "secondary_metrics": {}, "secondary": {}}
+    return TaskRecord(**facts, values=values)
+
+
+def test_the_gap_of_the_release_s_format_is_between_the_same_folds_readouts(manifest, sides):
+    """The board's score, less the mean of its folds' readouts on the captured scenes; not one that met them all."""
+    fit, _, captured = sides
+    one, spec = declared("surrogate_los"), manifest.spec(TaskID.E_LOC_LOS)
+    target, features = np.array([0.0, 1.0] * 100), fit.embeddings.values
+    right = make_readout(spec).fit(features, target)
+    wrong = make_readout(spec).fit(features, 1.0 - target)
+    board = board_of({"E_URBAN": 0.9, "E_RURAL": 0.8})
+    gaps = {}
+    for name, readouts in (
+        ("right", {"E_URBAN": right, "E_RURAL": right}),
+        ("wrong", {"E_URBAN": wrong, "E_RURAL": wrong}),
+        ("half", {"E_URBAN": right, "E_RURAL": wrong}),
+    ):
+        record, tables = score_capture(spec, one, manifest, Sides(fit, captured, None, readouts), board, 0)
+        assert {"captured-E_URBAN", "captured-E_RURAL", IN_DOMAIN, SYNTHETIC} == set(tables) == set(record.hashes)
+        assert record.synth.score == pytest.approx(0.85)
+        assert (record.synth.n, record.synth.ci95, record.captured.n) == (100, None, 80)
+        gaps[name] = record
+    both, neither, half = (gaps[name].captured for name in ("right", "wrong", "half"))
+    assert neither.score < 0.5 < both.score
+    assert half.score == pytest.approx((both.score + neither.score) / 2)
+    assert half.ci95[0] < half.score < half.ci95[1]
+    # What one readout gains on a session the opposite one loses there: their mean hardly varies.
+    assert np.ptp(half.ci95) < 0.5 * np.ptp(both.ci95)
+    scale = spec.anchors
+    span = scale.maximum - scale.minimum
+    assert gaps["right"].gap_percentage_points == pytest.approx(100 * (0.85 - both.score) / span)
+    assert gaps["half"].gap_percentage_points == pytest.approx(100 * (0.85 - half.score) / span)
+
+
+def test_the_reference_tells_a_shift_from_a_hard_set(manifest):
+    """Fit on captured scenes of other sessions, and on as many synthetic ones, scored on the same scenes."""
+    rng = np.random.default_rng(3)
+    sessions = [f"s{i // 10}" for i in range(100)]
+    fit, synth = two_class(rng, 400, "f"), two_class(rng, 100, "s")
+    shifted = two_class(rng, 100, "c", 1.3, sessions=sessions, groups=["NLOS"] * 100)
+    noise = two_class(rng, 100, "d", sessions=sessions, groups=["NLOS"] * 100)
+    noise.embeddings.values[:] = rng.standard_normal((100, 2))
+    shift, hard = (scored(manifest, (fit, synth, side))[0] for side in (shifted, noise))
+    assert shift.in_domain.captured.score > 0.97
+    assert shift.in_domain.synthetic.score < 0.75
+    for reference in (hard.in_domain.captured, hard.in_domain.synthetic):
+        assert abs(reference.score - 0.5) < 0.2
+    assert shift.in_domain.captured.sessions == 10
+
+
+def test_no_session_is_on_both_sides_of_the_reference(manifest, monkeypatch):
+    """A session's own offset would be learned; and both readouts see as many scenes."""
+    rng = np.random.default_rng(4)
+    captured = two_class(rng, 60, "c", sessions=[f"s{i // 6}" for i in range(60)], groups=["NLOS"] * 60)
+    seen = []
+
+    class Spy:
+        def fit(self, features, target, groups):
+            seen.append((len(features), set(groups)))
+            return self
+
+        def scores(self, features):
+            seen[-1] += (len(features),)
+            return np.zeros((len(features), 1))
+
+    monkeypatch.setattr("emma.captures.in_domain.make_readout", lambda _: Spy())
+    spec = capture_spec(manifest.spec(TaskID.E_LOC_LOS), declared("uwb_los"))
+    tables = in_domain(spec, "uwb_los", two_class(rng, 200, "f"), captured, 0)
+    assert {table.num_rows for table in tables.values()} == {60}
+    assert len(seen) == 10
+    for own, other in zip(seen[::2], seen[1::2], strict=True):
+        assert own[0] == other[0] == 48
+        assert len(own[1]) == 8
+        assert own[2] == other[2] == 12
+
+
+@pytest.mark.parametrize(
+    ("sessions", "labels", "reason"),
+    [
+        (["a"] * 20, None, "one session alone"),
+        (["a"] * 10 + ["b"] * 10, ["LOS"] * 10 + ["NLOS"] * 10, "is in too few sessions"),
+    ],
+)
+def test_a_reference_without_sessions_is_undefined(manifest, sessions, labels, reason):
+    rng = np.random.default_rng(5)
+    captured = two_class(rng, 20, "c", sessions=sessions, groups=["NLOS"] * 20)
+    if labels:
+        column = captured.index.schema.get_field_index("class")
+        index = captured.index.set_column(column, CLASS, pa.array(labels, CLASS.type))
+        captured = dataclasses.replace(captured, index=index)
+    record, tables = scored(manifest, (two_class(rng, 80, "f"), two_class(rng, 40, "s"), captured))
+    assert IN_DOMAIN not in tables
+    assert reason in record.in_domain.undefined_reason
+    assert record.gap_percentage_points is not None
 
 
 @pytest.fixture

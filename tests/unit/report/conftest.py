@@ -92,9 +92,11 @@ def side(value, normalized, sessions=None):
 
 def gap_block(kind, gap, sets):
     """A board's block: one task with sets, one that has none."""
-    tasks = {"E-ID-DRONE": {"gap_percentage_points": gap, "sets": sets, "undefined": None}}
-    tasks["E-ID-FP"] = {"gap_percentage_points": None, "sets": [], "undefined": "no public set"}
-    return {"kind": kind, "gap_percentage_points": gap, "undefined": None, "tasks": tasks}
+    none = {"gap_percentage_points": None, "over": [], "undefined": "no public set"}
+    tasks = {"E-ID-DRONE": {"gap_percentage_points": gap, "over": sets, "undefined": None, "matched": none}}
+    tasks["E-ID-FP"] = none | {"matched": none}
+    own = {"gap_percentage_points": gap, "over": ["E-ID-DRONE"], "undefined": None}
+    return own | {"kind": kind, "matched": none, "tasks": tasks}
 
 
 def with_gaps(kind, gap=4.2):

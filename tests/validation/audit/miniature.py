@@ -14,7 +14,7 @@ from emma.backbones.load import load_backbone, load_model_config
 from emma.captures.adapters import REAL_SPLIT
 from emma.captures.records import CaptureRecord, Conversion, ConversionRecord
 from emma.captures.report import read_gaps, report_text, sim_to_real_report
-from emma.captures.scoring import capture_record, capture_spec, read_sides, score_capture
+from emma.captures.scoring import board_record, capture_record, capture_spec, read_sides, score_capture
 from emma.captures.settings import CaptureSet, Labels
 from emma.data.embeddings import Embeddings
 from emma.data.folds import read_fold, write_side
@@ -265,8 +265,9 @@ def _captures(project, manifest, backbones, seed):
         table, scenes = folder / model / "embeddings.parquet", [folder / "scenes.parquet"]
         provenance = run.run_manifest.model_provenance
         write_embeddings(table, backbone, scenes, contract=Contract(normalise="none"), provenance=provenance)
-        sides = read_sides(manifest, declared, Layout(results), model, Split.DEV, Embeddings.read(table))
-        scores, tables = score_capture(spec, declared, manifest, sides, seed)
+        sides = read_sides(manifest, declared, Layout(results), model, Embeddings.read(table))
+        board = board_record(declared, Layout(results), model)
+        scores, tables = score_capture(spec, declared, manifest, sides, board, seed)
         for side, predictions in tables.items():
             path = folder / model / f"{side}.parquet"
             write_table(path, predictions, {"data_release_hash": manifest.data_release_hash})

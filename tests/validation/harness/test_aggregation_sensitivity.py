@@ -210,6 +210,29 @@ def test_models_that_differ_are_told_apart_and_shared_noise_cancels(aggregator) 
     assert standings["a"].p_value_against_next < 1e-3
 
 
+def test_more_comparisons_ask_more_of_each(aggregator) -> None:
+    """A distance that tells two models apart does not tell neighbours apart among twelve (Holm)."""
+    noise = np.random.default_rng(6).standard_normal(1000)
+    noise = 0.01 * (noise - noise.mean()) / noise.std()
+
+    def board(count: int, step: float = 0.04):
+        # Neighbours swing against one another: every distance is some 2.4 standard errors.
+        entrants = []
+        for number in range(count):
+            scores = raw(aggregator, dict.fromkeys(SCORED, 0.9 - step * number))
+            moved = (-1) ** number * noise
+            draws = {
+                task: {v: Draws(x + aggregator.tasks[task].anchors.maximum * moved, 100) for v, x in values.items()}
+                for task, values in scores.items()
+            }
+            entrants.append(Entrant(f"m{number:02}", scores, draws))
+        return rank(aggregator, entrants, 0.95)[0]
+
+    assert 0.01 < board(2)["m00"].p_value_against_next < 0.05
+    assert board(2)["m00"].separable_from_next is True
+    assert [standing.separable_from_next for standing in board(12).values()].count(True) == 0
+
+
 def test_a_model_against_itself_is_not_separable(small, runs) -> None:
     record, draws = runs["dsp"]
     twin = record.model_copy(update={"model": "twin"})

@@ -11,7 +11,7 @@ from emma.audit.verify.base import AGGREGATED, RESCORED, Check
 from emma.audit.verify.results import Results
 from emma.captures.records import CaptureScores, SimToRealReport
 from emma.captures.report import report_text, sim_to_real_report
-from emma.captures.scoring import capture_spec, predict_sides, read_sides, scored
+from emma.captures.scoring import board_record, capture_spec, predict_sides, read_sides, scored, unscored
 from emma.captures.settings import CaptureSet
 from emma.data.embeddings import Embeddings
 from emma.data.labels import label_field, read_labels
@@ -39,7 +39,8 @@ def capture_files(results: Results) -> set[str]:
     """Files that the report rests on, by their name below the root."""
     sets = capture_sets(results)
     layout = Layout("")
-    paths = {layout.report("sim_to_real"), layout.report("sim_to_real", "md")} if sets else set()
+    report = results.gap_report.relative_to(results.root)
+    paths = {report, report.with_suffix(".md")} if sets else set()
     for name, declared in sets.items():
         paths |= {layout.conversion(name), layout.capture_index(name), layout.capture_labels(name)}
         if declared.twin != "release":
@@ -47,8 +48,8 @@ def capture_files(results: Results) -> set[str]:
             paths |= {layout.twin_labels(name, split) for split in Layout.twin_splits}
     for name, model in capture_pairs(results):
         paths.add(layout.capture_metrics(name, model))
-        if results.capture(name, model).undefined_reason is None:
-            paths |= {layout.capture_predictions(name, model, side) for side in ("synth", "captured")}
+        hashes = results.capture(name, model).hashes or {}
+        paths |= {layout.capture_predictions(name, model, side) for side in hashes}
     return {path.as_posix() for path in paths}
 
 
@@ -90,7 +91,7 @@ class Captures(Check):
     def _declared(self, results: Results, name: str, declared: CaptureSet) -> None:
         """Compare what the report says of a set, its kind first, with the project's config where that is at hand."""
         config = results.project and results.project / "config" / "captures" / f"{name}.yaml"
-        report = results.layout.report("sim_to_real")
+        report = results.gap_report
         if config is not None and config.is_file():
             with self.item(report):
                 expected = parse(CaptureSet, read_yaml(config), config)
@@ -102,30 +103,32 @@ class Captures(Check):
         layout = results.layout
         held = layout.capture_embeddings(declared.name, model)
         embeddings = Embeddings.read(held) if held.exists() else None
+        board = board_record(declared, layout, model)
         if embeddings is not None:
-            self.compare(path, record.undefined_reason, embeddings.unsuited)
+            if reason := unscored(embeddings, board):
+                self.compare(path, record.undefined_reason, reason)
             self.compare(held, embeddings.provenance, results.run(model).run_manifest.model_provenance)
         self._made(results, path, declared, model)
-        if record.undefined_reason is not None or record.hashes is None:
+        if record.hashes is None:
             return False
         manifest = results.manifest()
         spec = capture_spec(manifest.spec(declared.task), declared)
         tables = {}
-        for side in ("synth", "captured"):
+        for side, wanted in record.hashes.items():
             where = layout.capture_predictions(declared.name, model, side)
             tables[side] = read_table(where, PREDICTION_SCHEMA)
-            self.compare(where, table_hash(tables[side]), getattr(record.hashes, side))
+            self.compare(where, table_hash(tables[side]), wanted)
             self.compare(where, metadata_of(tables[side]).get("data_release_hash"), manifest.data_release_hash)
         label = label_field(manifest.spec(declared.task))
         index = read_labelled(results.layout.capture_index(declared.name), label)
-        again = scored(spec, declared, manifest, tables, index, results.seed())
+        again = scored(spec, declared, manifest, tables, index, board, results.seed())
         self.compare(path, {key: getattr(record, key) for key in CaptureScores.model_fields}, again, RESCORED)
         if embeddings is None:
             return False
-        sides = read_sides(manifest, declared, layout, model, results.eval_split(), embeddings)
-        for side, table in predict_sides(spec, sides).items():
+        sides = read_sides(manifest, declared, layout, model, embeddings)
+        for side, table in predict_sides(spec, declared, sides, results.seed()).items():
             where = layout.capture_predictions(declared.name, model, side)
-            self.compare(where, table_hash(tables[side]), table_hash(table))
+            self.compare(where, tables[side] and table_hash(tables[side]), table_hash(table))
         return True
 
     def _made(self, results: Results, path: Path, declared: CaptureSet, model: str) -> None:
@@ -152,7 +155,7 @@ class GapReport(Check):
 
     def run(self, results: Results) -> None:
         """Build the report again, and compare the board's blocks with it."""
-        path = results.layout.report("sim_to_real")
+        path = results.gap_report
         rows = results.document(results.layout.board)["models"]
         shown = {row["model"]: row["sim_to_real"] for row in rows}
         report = results.sim_to_real()

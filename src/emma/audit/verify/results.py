@@ -320,8 +320,14 @@ class Results:
     @_remembered
     def sim_to_real(self) -> SimToRealReport | None:
         """The sim-to-real report; None where none was built."""
-        path = self.layout.report("sim_to_real")
+        path = self.gap_report
         return parse(SimToRealReport, read_json(path), path) if path.exists() else None
+
+    @property
+    def gap_report(self) -> Path:
+        """The report of the kind of captures that the board shows gaps of."""
+        blocks = [row["sim_to_real"] for row in self.document(self.layout.board)["models"]]
+        return self.layout.gap_report(next((block["kind"] for block in blocks if block), "surrogate"))
 
     def embeddings(self, model: str, task: TaskID) -> Embeddings:
         """A model's embeddings of a task; only the last ones are kept."""

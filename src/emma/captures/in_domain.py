@@ -1,0 +1,147 @@
+"""The in-domain reference: readouts fit on captured scenes of other sessions, and on as many synthetic ones.
+
+Both are scored on the same captured scenes. A set that is hard for a model is hard for both; a shift from synthetic to
+captured scenes is hard for the second alone; a model without skill has none in either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from emma.data.draws import link_groups, stratified_draw
+from emma.data.embeddings import Embeddings
+from emma.data.folds import fold_table
+from emma.data.tables import matrix_to_lists
+from emma.evaluation.fitting import PREDICTION_SCHEMA
+from emma.readouts import make_readout
+from emma.readouts.selection import grouped_parts
+from emma.tasks import TaskSpec, target_of
+
+#: Predictions of captured scenes by readouts fit on captured scenes of other sessions, and on as many synthetic ones.
+IN_DOMAIN, SYNTHETIC = "in-domain", "equal-number"
+
+#: Parts into which sessions are dealt; each part's scenes are scored by a readout that was fit on the others.
+PARTS = 5
+
+
+@dataclass(frozen=True)
+class Side:
+    """Scenes of one side: their index with its labels, and the embeddings that hold them."""
+
+    index: pa.Table
+    embeddings: Embeddings
+
+    def rows(self, spec: TaskSpec) -> tuple[pa.Table, NDArray[np.int64]]:
+        """The scenes as a fold's table, and the row of the index that each comes from."""
+        table = fold_table(spec, self.index, np.full(self.index.num_rows, "query"))
+        rows = pc.index_in(table["scene_id"], value_set=self.index["scene_id"].combine_chunks())
+        return table, np.asarray(rows, np.int64)
+
+    def features(self, spec: TaskSpec) -> NDArray[Any]:
+        """Embeddings ``[N, D]`` of the scenes of ``rows``, in their order."""
+        return self.embeddings.of(self.rows(spec)[0]["scene_id"])
+
+
+def predicted(spec: TaskSpec, side: Side, scores: NDArray[np.float64], *, sessions: bool = True) -> pa.Table:
+    """A table of PREDICTION_SCHEMA of a side's scenes.
+
+    Args:
+        spec: the task's declaration.
+        side: the scenes.
+        scores: scores ``[N, K]`` of ``side.features(spec)``.
+        sessions: whether scenes are drawn by session.
+    """
+    table, rows = side.rows(spec)
+    n = table.num_rows
+    session = side.index["session"].take(pa.array(rows)) if sessions else pa.nulls(n, pa.string())
+    columns = [table["scene_id"], session, table["target"], matrix_to_lists(scores), pa.nulls(n, pa.int32())]
+    return pa.table(columns, schema=PREDICTION_SCHEMA)
+
+
+def dealt(spec: TaskSpec, captured: pa.Table) -> NDArray[np.int64] | str:
+    """The part ``[rows]`` of each captured scene, sessions whole, or why the reference is undefined.
+
+    Args:
+        spec: the task's declaration.
+        captured: index of the captured scenes with labels.
+    """
+    sessions = np.array(captured["session"].to_pylist())
+    count = min(PARTS, len(np.unique(sessions)))
+    if count < 2:
+        return "one session alone: nothing is left to fit on"
+    target = np.asarray(target_of(spec).encode(captured[target_of(spec).column]))
+    parts = grouped_parts(sessions, target_of(spec).strata(target), count)
+    if spec.classes:
+        for part in range(count):
+            if missing := sorted(set(target) - set(target[parts != part])):
+                return f"class {spec.classes[int(missing[0])]} is in too few sessions to be both fit and scored"
+    return parts
+
+
+def undefined_reason(spec: TaskSpec, captured: pa.Table) -> str | None:
+    """Why there is no in-domain reference of captured scenes, None where there is one."""
+    parts = dealt(spec, captured)
+    return parts if isinstance(parts, str) else None
+
+
+def in_domain(spec: TaskSpec, name: str, fit: Side, captured: Side, seed: int) -> dict[str, pa.Table]:
+    """Predictions of the captured scenes by readouts of other sessions, and by readouts of as many synthetic scenes.
+
+    Args:
+        spec: the task's declaration.
+        name: the set's name, which seeds the draw of scenes to fit on.
+        fit: synthetic scenes to draw from.
+        captured: the captured scenes.
+        seed: the run's seed.
+
+    Returns:
+        tables of PREDICTION_SCHEMA under IN_DOMAIN and SYNTHETIC; none where the reference is undefined.
+    """
+    dealt_parts = dealt(spec, captured.index)
+    if isinstance(dealt_parts, str):
+        return {}
+    synthetic, rows = fit.rows(spec)
+    links = link_groups(fit.index)[rows]
+    table, order = captured.rows(spec)
+    parts, sessions = dealt_parts[order], np.array(captured.index["session"].to_pylist())[order]
+    pools = {
+        IN_DOMAIN: (captured.features(spec), table, sessions),
+        SYNTHETIC: (fit.features(spec), synthetic, links),
+    }
+    features = pools[IN_DOMAIN][0]
+    scores = {key: np.empty((table.num_rows, target_of(spec).width)) for key in pools}
+    for part in np.unique(parts):
+        size = min(int(np.count_nonzero(parts != part)), synthetic.num_rows)
+        for key, (inputs, scenes, groups) in pools.items():
+            open_rows = np.flatnonzero(parts != part) if key == IN_DOMAIN else np.arange(scenes.num_rows)
+            target = np.asarray(scenes["target"])
+            drawn = _drawn(spec, scenes, target, groups, open_rows, size, f"{seed}/{name}/{part}")
+            readout = make_readout(spec).fit(inputs[drawn], target[drawn], groups[drawn])
+            scores[key][parts == part] = readout.scores(features[parts == part])
+    return {key: predicted(spec, captured, scores[key]) for key in pools}
+
+
+def _drawn(
+    spec: TaskSpec,
+    scenes: pa.Table,
+    target: NDArray[np.float64],
+    groups: NDArray[np.str_],
+    rows: NDArray[np.int64],
+    size: int,
+    salt: str,
+) -> NDArray[np.int64]:
+    """``size`` of the rows, drawn by label and group."""
+    ids, strata = scenes["scene_id"].to_pylist(), target_of(spec).strata(target[rows])
+    mask = stratified_draw(
+        [np.full(len(rows), "") if strata is None else strata.astype(str)],
+        [f"{salt}/{groups[row]}" for row in rows],
+        [f"{salt}/{ids[row]}" for row in rows],
+        size,
+    )
+    return rows[mask]
