@@ -105,7 +105,7 @@ def test_wrong_settings_end_before_anything_is_planned(finished, setting, words)
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
-        ("wsr_los", {"twin": {"carriers": [0]}}, "twin.sounding.carriers"),
+        ("wsr_los", {"twin": {"carriers": [0]}}, "twin.sounding: carriers: [0], expected two or more"),
         ("uwb_los", {"twin": {"surprise": 1}}, "twin.impulse.surprise: unknown key"),
         ("mixed_drone", {"scene": {"samples": 2048}}, "2048 samples at 2e+07 Hz, but its readout is fit on E-ID-DRONE"),
         ("mixed_drone", {"task": "E-ID-FP"}, "E-ID-FP takes no capture set"),
