@@ -6,8 +6,9 @@ from common.errors import InputError, OneLineParser, run_script
 from common.files import parse, read_yaml
 from emma.captures.settings import CaptureSet
 from emma.data.release import load_release_config
-from rfgen.captures.surrogate import Surrogate, recordings, write
+from rfgen.captures.surrogate import recordings, write
 from rfgen.recipe import Recipe
+from workflow_support.captures import surrogate_set
 
 
 def main() -> None:
@@ -19,10 +20,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, nargs="+", required=True, help=files)
     arguments = parser.parse_args()
     declared = parse(CaptureSet, read_yaml(arguments.captures), arguments.captures)
-    content = {**(declared.surrogate or {}), "task": declared.task.value}
-    surrogate = parse(Surrogate, content, f"{arguments.captures}: surrogate")
     config = load_release_config(arguments.release_config)
     recipe = parse(Recipe, config.rfgen, f"{arguments.release_config}: rfgen")
+    surrogate = surrogate_set(declared, recipe, arguments.captures)
     folder = arguments.out[0].parent
     names = {f"session-{i:02d}.sigmf-{part}" for i in range(surrogate.sessions) for part in ("data", "meta")}
     if {path.name for path in arguments.out} != names or {path.parent for path in arguments.out} != {folder}:

@@ -1,4 +1,4 @@
-"""Write the scenes of one split of a capture set's twin, with their index and the labels beside it."""
+"""Write the scenes of one split of a matched synthetic set (a twin), with their index and the labels beside it."""
 
 from pathlib import Path
 
@@ -9,7 +9,8 @@ from emma.data.labels import label_field
 from emma.data.release import load_release_config
 from emma.data.scenes import SceneChunk, write_scenes
 from emma.data.tables import without_pandas
-from rfgen.captures.twins import TWIN_SPLITS, TwinRecipe, generate
+from rfgen.captures.twins import TWIN_SPLITS, generate
+from workflow_support.matched import matched_set
 
 
 def main() -> None:
@@ -30,8 +31,7 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     declared = parse(CaptureSet, read_yaml(arguments.captures), arguments.captures)
-    recipe = {"twin": {**dict(declared.twin), "task": declared.task.value}} if declared.twin != "release" else {}
-    twin = parse(TwinRecipe, recipe, arguments.captures).twin
+    twin = matched_set(declared, arguments.captures)
     release = load_release_config(arguments.release_config)
     if declared.task not in release.tasks:
         raise InputError(f"{arguments.release_config}: tasks: no {declared.task}, the task of {arguments.captures}")

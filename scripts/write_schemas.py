@@ -23,8 +23,14 @@ from emma.audit.submissions import SubmissionManifest
 from emma.backbones.load import ModelConfig
 from emma.captures.settings import CaptureSet
 from emma.data.release import ReleaseConfig
+from rfgen.captures.array import AnyArray
+from rfgen.captures.surrogate import Surrogate
+from rfgen.captures.twins import Impulse, Keyed, Sounding
 from workflow_support.config import ProjectConfig
+from workflow_support.matched import SHARED, TAKEN
 
+#: What the generator adds: records of the mappings that a capture set hands on to it, by the name of their tables.
+RECIPES: tuple[type[BaseModel], ...] = (AnyArray, Sounding, Impulse, Keyed, Surrogate)
 SCHEMAS: dict[str, type[BaseModel]] = {
     "captures": CaptureSet,
     "config": ProjectConfig,
@@ -32,6 +38,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {
     "release": ReleaseConfig,
     "submission": SubmissionManifest,
 }
+_REFERENCE = "#/$defs/{model}"
 _BEGIN, _END = "<!-- keys of {name}: written by scripts/write_schemas.py -->", "<!-- end of keys -->"
 
 
@@ -46,7 +53,7 @@ def records_in(kind: object) -> Iterator[type[BaseModel]]:
 def all_records() -> dict[str, type[BaseModel]]:
     """Each record of SCHEMAS and those within it, by name."""
     found: dict[str, type[BaseModel]] = {}
-    waiting = list(SCHEMAS.values())
+    waiting = [*SCHEMAS.values(), *RECIPES]
     while waiting:
         record = waiting.pop()
         if record.__name__ not in found:
@@ -62,21 +69,53 @@ def default_of(field: FieldInfo) -> str:
     value: Any = field.get_default(call_default_factory=True)
     if isinstance(value, tuple) and value and isinstance(value[0], enum.Enum):
         return "all" if value == tuple(type(value[0])) else ", ".join(f"`{item.value}`" for item in value)
+    if isinstance(value, tuple) and value:
+        return f"`{json.dumps(value)}`"
     if value in (None, (), {}) or (isinstance(value, BaseModel) and value == type(value)()):
         return "none"
     return f"`{value}`" if isinstance(value, str) else f"`{json.dumps(value)}`"
 
 
+def recipe_schema(record: type[BaseModel]) -> dict[str, Any]:
+    """The schema of a recipe as its file holds it: without the set's own keys, and none of the scene's required."""
+    schema = record.model_json_schema(ref_template=_REFERENCE)
+    for name in TAKEN:
+        schema["properties"].pop(name, None)
+    kept = [name for name in schema["required"] if name not in (*TAKEN, *SHARED)]
+    return schema | {"required": kept}
+
+
+def schema_of(record: type[BaseModel]) -> dict[str, Any]:
+    """The schema of a kind of file; a capture set's with the generator's recipes in it."""
+    schema = record.model_json_schema(ref_template=_REFERENCE)
+    if record is not CaptureSet:
+        return schema
+    for recipe in RECIPES:
+        found = recipe_schema(recipe)
+        for name, part in {**found.pop("$defs", {}), recipe.__name__: found}.items():
+            if schema["$defs"].setdefault(name, part) != part:
+                raise InputError(f"{name}: two records of this name, expected one")
+    twin, surrogate = (schema["properties"][name] for name in ("twin", "surrogate"))
+    kinds = [{"$ref": _REFERENCE.format(model=kind.__name__)} for kind in RECIPES if "kind" in kind.model_fields]
+    twin["anyOf"] = [*kinds, *(option for option in twin["anyOf"] if "const" in option)]
+    written = {"$ref": _REFERENCE.format(model=Surrogate.__name__)}
+    surrogate["anyOf"] = [written, *(option for option in surrogate["anyOf"] if option.get("type") == "null")]
+    return schema
+
+
 def table_of(record: type[BaseModel]) -> str:
-    """The table of a record's keys in Markdown; InputError for a key that has no description."""
+    """The table of the keys that a file states of a record; InputError for one that has no description."""
     rows = ["| key | meaning | default |", "|---|---|---|"]
     # A record's own keys stand before those that it inherits.
     for key, field in sorted(
         record.model_fields.items(), key=lambda item: item[0] not in vars(record)["__annotations__"]
     ):
+        if record in RECIPES and key in TAKEN:
+            continue
         if not field.description:
             raise InputError(f"{record.__name__}.{key}: no description; expected Field(description=...)")
-        rows.append(f"| `{key}` | {field.description.replace('|', chr(92) + '|')} | {default_of(field)} |")
+        default = "that of `scene`" if record in RECIPES and key in SHARED else default_of(field)
+        rows.append(f"| `{key}` | {field.description.replace('|', chr(92) + '|')} | {default} |")
     return "\n".join(rows)
 
 
@@ -102,7 +141,7 @@ def main() -> None:
     arguments = parser.parse_args()
     page = with_tables(read_text(arguments.page), arguments.page)
     for name, record in SCHEMAS.items():
-        write_json(arguments.out / f"{name}.json", record.model_json_schema())
+        write_json(arguments.out / f"{name}.json", schema_of(record))
     write_text(arguments.page, page)
 
 

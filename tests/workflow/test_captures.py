@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+import yaml
 
 SURROGATE = ("real_captures=surrogate",)
 
@@ -65,7 +66,8 @@ def test_a_damaged_recording_ends_in_one_line(surrogate):
     entry["mapping"] = {"classes": {"NLOS": "NLOS", "LOS": "LOS"}}
     names = {"out": "scenes.parquet", "index": "index.parquet", "record": "record.json"}
     files = [item for name, file in names.items() for item in (f"--{name}", out / file)]
-    found = surrogate.script("convert_captures", "--entry", json.dumps(entry), "--root", data.parent, *files)
+    read = ("--entry", json.dumps(entry), "--release-config", "config/releases/tiny.yaml", "--root", data.parent)
+    found = surrogate.script("convert_captures", *read, *files)
     data.write_bytes(kept)
     assert found.returncode == 2
     assert found.stderr.count("\n") == 1
@@ -98,3 +100,27 @@ def test_wrong_settings_end_before_anything_is_planned(finished, setting, words)
     assert found.returncode == 2, found.stdout + found.stderr
     line = found.stderr.strip().splitlines()[-1]
     assert words in line
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("wsr_los", {"twin": {"carriers": [0]}}, "twin.sounding: carriers: [0], expected two or more"),
+        ("uwb_los", {"twin": {"surprise": 1}}, "twin.impulse.surprise: unknown key"),
+        ("mixed_drone", {"scene": {"samples": 2048}}, "2048 samples at 2e+07 Hz, but its readout is fit on E-ID-DRONE"),
+        ("mixed_drone", {"task": "E-ID-FP"}, "E-ID-FP takes no capture set"),
+    ],
+)
+def test_a_set_that_cannot_be_scored_ends_before_anything_is_planned(project, name, change, words):
+    path = project.folder / f"config/captures/{name}.yaml"
+    content = yaml.safe_load(path.read_text())
+    for key, value in change.items():
+        content[key] = content[key] | value if isinstance(value, dict) else value
+    path.unlink()
+    path.write_text(yaml.safe_dump(content))
+    (project.folder / "sets").mkdir(exist_ok=True)
+    classes = {"mapping": {"classes": {"x": content["classes"][0]}}} if content.get("classes") else {}
+    setting = entry(name=name, task=content["task"], adapter="sigmf", **classes)
+    found = project.run("--dry-run", config=(setting,))
+    assert found.returncode == 2, found.stdout + found.stderr
+    assert words in found.stderr.strip().splitlines()[-1]

@@ -10,6 +10,7 @@ sys.path.insert(0, f"{HOME}/src")
 
 from common.errors import InputError
 from common.files import hold_alone, parse as validated
+from workflow_support.captures import check_captures
 from workflow_support.plan import Plan, job_environment
 from emma.data.release import check_declared
 from workflow_support.worker import start_worker
@@ -33,6 +34,11 @@ try:
         PLAN.release,
         {task: recipe.values_of(task) for task in recipe.tasks},
         PLAN.release_path,
+    )
+    check_captures(
+        [declared for _, declared in PLAN.captures.values()],
+        recipe,
+        PLAN.release.release,
     )
 except InputError as error:
     refuse(error)

@@ -42,11 +42,13 @@ rule convert_captures:
         code=lambda wildcards: PLAN.convert_code(wildcards.captures),
         declared=lambda wildcards: PLAN.capture_text(wildcards.captures),
         entry=lambda wildcards: PLAN.capture_entry(wildcards.captures),
+        recipe=PLAN.recipe_text(),
+        release=RELEASE,
         root=lambda wildcards: PLAN.capture_root(wildcards.captures),
     shell:
         program(
             "convert_captures",
-            "--entry {params.entry:q} --root {params.root:q}",
+            "--entry {params.entry:q} --release-config {params.release} --root {params.root:q}",
             "--out {output.scenes} --index {output.index} --record {output.record}",
         )
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from common.errors import InputError
 from common.files import atomic, write_json
 from common.hashing import canonical_json, content_hash, sha256
+from emma.captures.antennas import Fitted, canonical, check_given, told
 from emma.captures.records import Conversion, ConversionRecord
 from emma.captures.settings import ADAPTER_CLASSES, CaptureEntry, SceneShape
 from emma.data.labels import AZIMUTH, CLASS, DETAIL, labels_beside, read_labels
@@ -82,18 +83,35 @@ class RealCaptureAdapter(ABC):
         """Element positions ``[elements, 2]`` in wavelengths, where the set gives them."""
         return None
 
-    def convert(self, scene_path: str | Path, index_path: str | Path, record_path: str | Path) -> ConversionRecord:
+    def places_m(self) -> Sequence[Sequence[float]] | None:
+        """Element positions ``[elements, 2]`` in metres, where the set gives them."""
+        return None
+
+    def convert(
+        self,
+        scene_path: str | Path,
+        index_path: str | Path,
+        record_path: str | Path,
+        fitted: Fitted | None = None,
+    ) -> ConversionRecord:
         """Write canonical scenes, their index, the labels beside it and the conversion record; all or none.
 
         Raises:
-            InputError: the set is not what its layout promises.
+            InputError: the set is not what its layout promises, or not what its readout is fit on, ``fitted``.
         """
         paths = (scene_path, index_path, labels_beside(index_path), record_path)
         with contextlib.ExitStack() as stack:
             scenes, index, labels, record = (stack.enter_context(atomic(path)) for path in paths)
-            chunks = (SceneChunk(chunk.iq, self._metadata(chunk), self._labels(chunk)) for chunk in self.scenes())
+            array = None if self.shape is None else self.shape.array
+            check_given(self.root, array, self.places_m())
+            framed = (
+                canonical(self.root, chunk, self._rate(), array, fitted, angles=self.labels_are_angles)
+                for chunk in self.scenes()
+            )
+            chunks = (SceneChunk(chunk.iq, self._metadata(chunk), self._labels(chunk)) for chunk in framed)
             write_scenes(scenes, index, chunks, self._label, labels_path=labels)
-            content = self._record(index, labels)
+            done = told(array, fitted, angles=self.labels_are_angles)
+            content = self._record(index, labels, done)
             write_json(record, content.model_dump(mode="json"))
         return content
 
@@ -150,7 +168,7 @@ class RealCaptureAdapter(ABC):
             )
         return classes[label]
 
-    def _record(self, index_path: Path, labels_path: Path) -> ConversionRecord:
+    def _record(self, index_path: Path, labels_path: Path, done: Mapping[str, str]) -> ConversionRecord:
         index, labels = read_index(index_path), read_labels(labels_path, self._label)
         positions = self.geometry()
         content = Conversion(
@@ -160,7 +178,7 @@ class RealCaptureAdapter(ABC):
             split=REAL_SPLIT,
             scene=self.shape,
             mapping=self.entry.mapping,
-            converts=dict(self.converts),
+            converts={**self.converts, **done},
             cannot_give=self.cannot_give,
             geometry_wavelengths=None if positions is None else tuple(map(tuple, positions)),
             files_sha256=dict(sorted(self._read.items())),

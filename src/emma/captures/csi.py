@@ -80,13 +80,18 @@ class CsiArrayAdapter(RealCaptureAdapter):
 
     def geometry(self) -> list[list[float]] | None:
         """Positions ``[16, 2]`` of the array in wavelengths; None for links."""
+        places = self.places_m()
+        return None if places is None else (np.array(places) / WAVELENGTH_M).round(6).tolist()
+
+    def places_m(self) -> list[list[float]] | None:
+        """Positions ``[16, 2]`` of the array in metres; None for links."""
         if not self.labels_are_angles:
             return None
         positions = read_npz(self, "va16.npz")["pos_m"]
         mean = positions.mean(axis=0)
         if not positions.std(axis=0).max() < 2e-3:
             raise InputError(f"{self.root / 'va16.npz'}: pos_m: spread over 2 mm, expected one array for all rows")
-        places: list[list[float]] = (mean / WAVELENGTH_M).round(6).tolist()
+        places: list[list[float]] = mean.tolist()
         return places
 
 

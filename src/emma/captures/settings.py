@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from common.errors import InputError
 from common.files import parse, read_yaml
+from emma.captures.antennas import StatedArray
 from emma.tasks import Anchors, Strict, TaskID
 
 Adapter = Literal[
@@ -35,6 +36,9 @@ ADAPTER_CLASSES: dict[Adapter, str] = {
     "mixed_iq": "emma.captures.recordings:MixedIqAdapter",
     "sat_audio": "emma.captures.audio:SatAudioAdapter",
 }
+
+#: Adapters whose sets hold the positions of their array.
+GIVES_PLACES: tuple[Adapter, ...] = ("csi_array",)
 
 _NAME = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 
@@ -83,12 +87,17 @@ class SceneShape(Strict):
     """The canonical scene that a recording becomes.
 
     ``samples`` at ``sample_rate_hz``; ``windows`` of them per recording, evenly spread from source sample ``start`` on.
+    ``array`` says how the antennas stood and how bearings were measured.
     """
 
     samples: Annotated[int, Field(ge=1, description="samples per scene")]
     sample_rate_hz: Annotated[float, Field(gt=0, allow_inf_nan=False, description="sample rate of a scene, in Hz")]
     start: Annotated[int, Field(ge=0, description="first sample of the recording that is used")] = 0
     windows: Annotated[int, Field(ge=1, description="scenes per recording, evenly spread")] = 1
+    array: Annotated[
+        StatedArray | None,
+        Field(description="how the antennas stood, and how bearings were measured; required of a real set of angles"),
+    ] = None
 
 
 class CaptureSet(Strict):
@@ -143,6 +152,11 @@ class CaptureSet(Strict):
     ] = None
     demonstration: Annotated[bool, Field(description="shown with its number of scenes, never part of a gap")] = False
 
+    @property
+    def array(self) -> StatedArray | None:
+        """The array that ``scene`` states."""
+        return None if self.scene is None else self.scene.array
+
     @field_validator("caveats")
     @classmethod
     def _some(cls, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -152,6 +166,11 @@ class CaptureSet(Strict):
 
     @model_validator(mode="after")
     def _consistent(self) -> CaptureSet:
+        if self.task is TaskID.E_ID_FP and self.twin == "release":
+            raise ValueError(
+                "twin: release: E-ID-FP takes no capture set: its readout enrols the release's own devices, and no "
+                "capture holds those"
+            )
         if (self.surrogate is not None) != (self.kind == "surrogate"):
             raise ValueError("surrogate: expected with kind surrogate, and only then")
         own = self.twin != "release"
@@ -192,6 +211,9 @@ def load_capture_set(root: str | Path, entry: CaptureEntry) -> CaptureSet:
         raise InputError(f"real_captures.{entry.name}: path: expected for a set of kind real, and only then")
     if entry.path is not None and not (Path(root) / entry.path).is_dir():
         raise InputError(f"real_captures.{entry.name}: path: {entry.path} is no folder")
+    angles = declared.task is TaskID.E_LOC_AOA and declared.kind == "real"
+    if angles and declared.array is None and entry.adapter not in GIVES_PLACES:
+        raise InputError(f"{path}: scene.array: expected with angles: how the array stood, and how they were measured")
     if declared.twin != "release" and bool(declared.classes) != bool(entry.mapping.classes):
         raise InputError(
             f"real_captures.{entry.name}: mapping.classes: expected where {path} names classes, and only then"

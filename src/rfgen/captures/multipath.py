@@ -1,15 +1,21 @@
 """Clustered multipath after Saleh and Valenzuela, with angles: a channel model that the releases' scenes do not use."""
 
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import BeforeValidator, Discriminator, Field, Tag
 
+from rfgen.captures.limits import Deviation, Portion, Spread
 from rfgen.physics import arrays
-from rfgen.physics.fields import Model, NonNegative, Positive, Rates, Share
+from rfgen.physics.fields import Model, _as_tuple
 from rfgen.physics.types import Bools, Complexes, Floats
 
 # Rays drawn in a cluster; those later than `_DECAYS` ray decays carry no power.
 _RAYS, _DECAYS = 40, 6.0
+
+_Rate = Annotated[float, Field(ge=1e3, le=1e12)]
+_Decay = Annotated[float, Field(ge=1e-12, le=1e-2)]
 
 
 class ClusterLaw(Model):
@@ -21,24 +27,84 @@ class ClusterLaw(Model):
     as standard deviations. `k_factor_db` is the mean ratio of the direct path to the rest, null where there is none.
     """
 
-    clusters: Positive
-    cluster_rate_hz: Positive
-    cluster_decay_s: Positive
-    cluster_shadow_db: NonNegative
-    cluster_spread_deg: NonNegative
-    ray_rates_hz: Rates
-    ray_mix: Share
-    ray_decay_s: Positive
-    ray_spread_deg: NonNegative
-    k_factor_db: float | None
-    k_factor_std_db: NonNegative
+    clusters: Annotated[float, Field(gt=0, le=100, description="mean number of clusters")]
+    cluster_rate_hz: Annotated[_Rate, Field(description="rate at which clusters arrive, in Hz")]
+    cluster_decay_s: Annotated[_Decay, Field(description="decay of the clusters' power, in seconds")]
+    cluster_shadow_db: Annotated[Spread, Field(description="standard deviation of a cluster's power, in dB")]
+    cluster_spread_deg: Annotated[
+        Deviation, Field(description="standard deviation of clusters' angles about the bearing, in degrees")
+    ]
+    ray_rates_hz: Annotated[
+        tuple[_Rate, ...],
+        BeforeValidator(_as_tuple),
+        Field(min_length=1, max_length=2, description="one rate at which rays arrive, or two that are mixed, in Hz"),
+    ]
+    ray_mix: Annotated[Portion, Field(description="probability of the first rate")]
+    ray_decay_s: Annotated[_Decay, Field(description="decay of the rays' power in a cluster, in seconds")]
+    ray_spread_deg: Annotated[
+        Deviation, Field(description="standard deviation of rays' angles about their cluster, in degrees")
+    ]
+    k_factor_db: Annotated[
+        float | None,
+        Field(ge=-100, le=100, description="mean ratio of the direct path to the rest, in dB; null without one"),
+    ]
+    k_factor_std_db: Annotated[Spread, Field(description="standard deviation of that ratio, in dB")]
 
 
 class Multipath(Model):
     """The channel in line of sight and out of it."""
 
-    los: ClusterLaw
-    nlos: ClusterLaw
+    los: Annotated[ClusterLaw, Field(description="in line of sight")]
+    nlos: Annotated[ClusterLaw, Field(description="out of it")]
+
+
+# Rays spread as Spencer et al. 2000 measured; angles of clusters and K are those of TR 38.901, indoor office.
+_SIGHT = {"cluster_spread_deg": 42.0, "ray_spread_deg": 25.5, "k_factor_db": 7.0, "k_factor_std_db": 4.0}
+_NO_SIGHT = {"cluster_spread_deg": 59.0, "ray_spread_deg": 25.5, "k_factor_db": None, "k_factor_std_db": 0.0}
+# Spencer et al. 2000, table II, Clyde building.
+_OFFICE = {
+    "clusters": 5.0,
+    "cluster_rate_hz": 6.0e7,
+    "cluster_decay_s": 3.36e-8,
+    "cluster_shadow_db": 3.0,
+    "ray_rates_hz": (1.96e8,),
+    "ray_mix": 1.0,
+    "ray_decay_s": 2.86e-8,
+}
+# IEEE 802.15.4a channel model, residential (Molisch et al. 2004): CM1 and CM2.
+_CM1 = {
+    "clusters": 3.0,
+    "cluster_rate_hz": 4.7e7,
+    "cluster_decay_s": 2.261e-8,
+    "cluster_shadow_db": 2.75,
+    "ray_rates_hz": (1.54e9, 1.5e8),
+    "ray_mix": 0.095,
+    "ray_decay_s": 1.253e-8,
+}
+_CM2 = {
+    "clusters": 3.5,
+    "cluster_rate_hz": 1.2e8,
+    "cluster_decay_s": 2.627e-8,
+    "cluster_shadow_db": 2.93,
+    "ray_rates_hz": (1.77e9, 1.5e8),
+    "ray_mix": 0.045,
+    "ray_decay_s": 1.75e-8,
+}
+_PUBLISHED: dict[str, Multipath] = {
+    name: Multipath.model_validate({"los": los | _SIGHT, "nlos": nlos | _NO_SIGHT})
+    for name, los, nlos in (("office", _OFFICE, _OFFICE), ("residential", _CM1, _CM2))
+}
+
+#: A published indoor model by its name, or numbers of one's own; an error speaks of the one that was meant.
+AnyMultipath = Annotated[
+    Annotated[Literal["office", "residential"], Tag("name")] | Annotated[Multipath, Tag("numbers")],
+    Discriminator(lambda value: "name" if isinstance(value, str) else "numbers"),
+]
+
+
+def numbers_of(model: Multipath | Literal["office", "residential"]) -> Multipath:
+    """The numbers of a model that may be named."""
+    return _PUBLISHED[model] if isinstance(model, str) else model
 
 
 @dataclass(frozen=True)
@@ -52,6 +118,13 @@ class Paths:
     def at(self, positions: Floats) -> Complexes:
         """Gains `[n, elements, P]` at an array's `positions` `[elements, 2]` in wavelengths."""
         return arrays.response(positions, self.azimuth_deg).transpose(0, 2, 1) * self.gain[:, None]
+
+    def with_power(self) -> "Paths":
+        """The same links without the paths that have no power in any; what pads the others is at delay 0."""
+        silent = self.gain == 0
+        kept = np.argsort(silent, axis=1, kind="stable")[:, : int((~silent).sum(axis=1).max())]
+        delay = np.where(silent, 0.0, self.delay_s)
+        return Paths(*(np.take_along_axis(part, kept, axis=1) for part in (self.gain, delay, self.azimuth_deg)))
 
 
 def draw(model: Multipath, los: Bools, bearing_deg: Floats, rng: np.random.Generator) -> Paths:

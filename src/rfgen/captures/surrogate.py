@@ -7,15 +7,17 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from common.streams import Seed, complex_normal, stream
+from rfgen.captures.limits import Angles, Decibels, PartsPerMillion, Portion, Scenes
 from rfgen.captures.multipath import Multipath, draw
 from rfgen.physics.delays import HALF, interpolator
-from rfgen.physics.fields import Count, Model, Positive, Range, Share
+from rfgen.physics.fields import Model
 from rfgen.physics.hardware import iq_imbalance
 from rfgen.physics.propagation import apply_channel
 from rfgen.physics.types import Bools, Complexes, Floats
@@ -37,25 +39,25 @@ class SurrogateReceiver(Model):
     over a part of them at `interference_db` of the signal's power; the RMS is `headroom_db` below full scale of 8 bits.
     """
 
-    clock_ppm: Range
-    gain_imbalance_db: Range
-    phase_imbalance_deg: Range
-    dc_db: Range
-    interference_share: Share
-    interference_db: Range
-    headroom_db: Positive
+    clock_ppm: Annotated[PartsPerMillion, Field(description="error of the sample clock, in parts per million")]
+    gain_imbalance_db: Annotated[Decibels, Field(description="difference in gain of I and Q, in dB")]
+    phase_imbalance_deg: Annotated[Angles, Field(description="error of the right angle between I and Q, in degrees")]
+    dc_db: Annotated[Decibels, Field(description="power of the spur at zero frequency over the signal's, in dB")]
+    interference_share: Annotated[Portion, Field(description="share of the scenes with a burst of interference")]
+    interference_db: Annotated[Decibels, Field(description="power of that burst over the signal's, in dB")]
+    headroom_db: Annotated[float, Field(gt=0, le=60, description="full scale of 8 bits over the RMS, in dB")]
 
 
 class Surrogate(Model):
     """A surrogate set: `sessions` recordings of `scenes` scenes each, a share of the links in sight."""
 
-    task: str
-    band: str
-    sessions: Count = Field(le=99)
-    scenes: Count
-    los_share: Share
-    multipath: Multipath
-    receiver: SurrogateReceiver
+    task: Annotated[str, Field(description="task of the capture set")]
+    band: Annotated[str, Field(description="band of the release's task")]
+    sessions: Annotated[int, Field(ge=1, le=99, description="number of recordings")]
+    scenes: Annotated[Scenes, Field(description="scenes per recording")]
+    los_share: Annotated[Portion, Field(description="share of the links that are in line of sight")]
+    multipath: Annotated[Multipath, Field(description="channel in line of sight and out of it")]
+    receiver: Annotated[SurrogateReceiver, Field(description="receiver chain, drawn anew for every recording")]
 
     @model_validator(mode="after")
     def _check_task(self) -> "Surrogate":

@@ -1,73 +1,52 @@
-"""Twins: scenes like those of a real set, with its geometry, band, length and classes, for heads to be fit on."""
+"""Matched synthetic sets: scenes with a real set's geometry, band, length and classes, for readouts to be fit on."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from common.streams import Seed, complex_normal, stream
-from rfgen.captures.multipath import Multipath, Paths, draw
+from rfgen.captures.array import AnyArray
+from rfgen.captures.base import TWIN_SPLITS, Labels, LinkSet, MatchedSet, TwinSplit
+from rfgen.captures.limits import (
+    Delays,
+    Durations,
+    Elements,
+    Frequencies,
+    Hertz,
+    Numbers,
+    Portion,
+    Samples,
+    Wavelengths,
+)
 from rfgen.physics import arrays
-from rfgen.physics.fields import Count, Model, NonNegative, Offsets, Positive, Range, Share
+from rfgen.physics.fields import Model
 from rfgen.physics.types import Complexes, Floats, Ints
-from rfgen.scenes import TASKS
 from rfgen.scenes.base import COLUMNS, Chunk, Column, add_awgn, frequency_shift
 from rfgen.waveforms.angular import frequency_modulate
 
-TwinSplit = Literal["TRAIN", "DEV"]
-TWIN_SPLITS: tuple[TwinSplit, ...] = ("TRAIN", "DEV")
-Labels = dict[str, Column]
+__all__ = ["TWIN_SPLITS", "AnyArray", "Impulse", "Keyed", "MatchedSet", "Sounding", "TwinRecipe", "generate"]
+
+_Carrier = Annotated[int, Field(ge=-(2**20), le=2**20)]
 
 
-class _Twin(Model, ABC):
-    """What every twin states, and how its scenes are made; `scenes` counts by split."""
-
-    task: Literal["E-LOC-AOA", "E-LOC-LOS", "E-ID-AMC"]
-    frequency_hz: Positive
-    sample_rate_hz: Positive
-    samples: Count
-    snr_db: Range
-    chunk: Count
-    scenes: dict[TwinSplit, Count]
-
-    @model_validator(mode="after")
-    def _whole(self) -> "_Twin":
-        for split in TWIN_SPLITS:
-            if self.scenes.get(split, 0) % self.chunk or split not in self.scenes:
-                raise ValueError(f"scenes.{split}: expected a multiple of the chunk size {self.chunk}")
-        return self
-
-    @abstractmethod
-    def make(self, rng: np.random.Generator) -> tuple[Complexes, Labels]:
-        """Scenes of one chunk, `[chunk, antennas, samples]` of any power, and their labels."""
-
-
-class _LinkTwin(_Twin):
-    """A twin whose scenes are links of a multipath channel, a share of them in line of sight."""
-
-    los_share: Share
-    multipath: Multipath
-
-    def draw_links(self, rng: np.random.Generator) -> tuple[Paths, Labels]:
-        """Paths and labels of a chunk's links; the states are balanced to the declared share in every chunk."""
-        los = rng.permutation(self.chunk) < round(self.los_share * self.chunk)
-        bearing = rng.uniform(0.0, 360.0, self.chunk)
-        known: Labels = {"azimuth_deg": bearing.tolist(), "class": ["LOS" if x else "NLOS" for x in los]}
-        labels = {column: known[column] for column in TASKS[self.task].label_columns if column in known}
-        return draw(self.multipath, los, bearing, rng), labels
+def _whole(value: object) -> object:
+    """A list as a tuple, whose whole numbers may be written as `1.0`."""
+    if not isinstance(value, list | tuple):
+        return value
+    return tuple(int(x) if isinstance(x, float) and x.is_integer() else x for x in value)
 
 
 class Arc(Model):
     """Elements, or places of one moving antenna, on an arc (`rfgen.physics.arrays.arc`), in carrier wavelengths."""
 
-    elements: Count
-    spacing_wavelengths: Positive
-    radius_wavelengths: Positive
+    elements: Annotated[Elements, Field(description="number of places")]
+    spacing_wavelengths: Annotated[Wavelengths, Field(description="distance along the arc, in wavelengths")]
+    radius_wavelengths: Annotated[Wavelengths, Field(description="radius of the arc, in wavelengths")]
 
 
-class Sounding(_LinkTwin):
+class Sounding(LinkSet):
     """Channel state information of a moving antenna: sounded `carriers` at `spacing_hz`, one packet per place.
 
     A packet has a timing of its own in `timing_s`. With `reciprocal` the channel is the product of both directions,
@@ -75,12 +54,49 @@ class Sounding(_LinkTwin):
     has a row for each place. Without, each packet has a phase of its own and the packets follow one another in one row.
     """
 
-    kind: Literal["sounding"]
-    arc: Arc
-    carriers: Offsets
-    spacing_hz: Positive
-    timing_s: Range
-    reciprocal: bool
+    kind: Annotated[Literal["sounding"], Field(description="channel state information of a moving antenna")]
+    arc: Annotated[Arc, Field(description="places of the antenna")]
+    carriers: Annotated[
+        tuple[_Carrier, ...],
+        BeforeValidator(_whole),
+        Field(
+            max_length=2**16,
+            description="numbers of the sounded carriers, two or more, 0 the middle of the band",
+            json_schema_extra={"minItems": 2},
+        ),
+    ]
+    spacing_hz: Annotated[Hertz, Field(description="distance of the carriers, in Hz")]
+    timing_s: Annotated[Delays, Field(description="delay of a packet, uniform between the two, in seconds")]
+    reciprocal: Annotated[bool, Field(description="multiply the channel of both directions")]
+
+    @model_validator(mode="after")
+    def _symbol(self) -> "Sounding":
+        rows = 1 if self.reciprocal else self.arc.elements
+        bins = self.samples // rows
+        if self.samples % rows or abs(bins * self.spacing_hz - self.sample_rate_hz) > 1e-6 * self.sample_rate_hz:
+            raise ValueError(
+                f"samples, sample_rate_hz: expected one symbol of 1 / spacing_hz for each of {rows} packets in a row"
+            )
+        if len(self.carriers) < 2:
+            raise ValueError(f"carriers: {[*self.carriers]}, expected two or more")
+        if len(set(self.carriers)) < len(self.carriers):
+            raise ValueError("carriers: a carrier occurs twice, expected each once")
+        if not all(-bins / 2 <= carrier < bins / 2 for carrier in self.carriers):
+            raise ValueError(f"carriers: expected numbers from {-(bins // 2)} to {(bins - 1) // 2}, those of the band")
+        if self.timing_s[1] * self.spacing_hz > 1:
+            raise ValueError("timing_s: expected delays within a symbol, 1 / spacing_hz")
+        return self
+
+    @property
+    def antennas(self) -> int:
+        """One per place with `reciprocal`, else one."""
+        return self.arc.elements if self.reciprocal else 1
+
+    @property
+    def places_m(self) -> Floats:
+        """Places in metres, `[elements, 2]`."""
+        wavelength = arrays.SPEED_OF_LIGHT / self.frequency_hz
+        return wavelength * arrays.arc(self.arc.elements, self.arc.spacing_wavelengths, self.arc.radius_wavelengths)
 
     def make(self, rng: np.random.Generator) -> tuple[Complexes, Labels]:
         """Impulse responses of the sounded channels, and their labels."""
@@ -104,18 +120,30 @@ class Sounding(_LinkTwin):
         return (iq if self.reciprocal else iq.reshape(self.chunk, 1, -1)), labels
 
 
-class Impulse(_LinkTwin):
+class Impulse(LinkSet):
     """Channel impulse responses of an ultra-wideband receiver, aligned to the first path that it detects.
 
     The pulse is a raised cosine of `symbol_rate_hz` and `rolloff`; a path is detected where the magnitude first exceeds
     `threshold` times the noise's standard deviation, and comes to lie at sample `first`.
     """
 
-    kind: Literal["impulse"]
-    symbol_rate_hz: Positive
-    rolloff: Share
-    threshold: Positive
-    first: Count
+    kind: Annotated[Literal["impulse"], Field(description="channel impulse responses of an ultra-wideband receiver")]
+    symbol_rate_hz: Annotated[Hertz, Field(description="symbol rate of the raised-cosine pulse, in Hz")]
+    rolloff: Annotated[Portion, Field(description="rolloff of the pulse")]
+    threshold: Annotated[
+        float, Field(gt=0, le=1e6, description="magnitude that is detected, in standard deviations of the noise")
+    ]
+    first: Annotated[Samples, Field(description="sample at which the first detected path lies")]
+
+    @model_validator(mode="after")
+    def _detects(self) -> "Impulse":
+        if self.first >= self.samples:
+            raise ValueError(f"first: expected a sample of the {self.samples} of a scene")
+        if (1 + self.rolloff) * self.symbol_rate_hz > self.sample_rate_hz:
+            raise ValueError("symbol_rate_hz, rolloff: expected a pulse within the sampled band")
+        if self.snr_db[0] <= 20 * np.log10(self.threshold):
+            raise ValueError("snr_db, threshold: expected the strongest path above the threshold at every ratio")
+        return self
 
     def make(self, rng: np.random.Generator) -> tuple[Complexes, Labels]:
         """Impulse responses as the receiver aligns them, and their labels."""
@@ -136,7 +164,7 @@ class Impulse(_LinkTwin):
         return np.take_along_axis(response, rows, axis=1)[:, None], labels
 
 
-class Keyed(_Twin):
+class Keyed(MatchedSet):
     """Short-range transmitters that key a carrier (OOK) or shift it (2FSK), from the start of a packet on.
 
     A symbol lasts a time of `symbol_s`; OOK codes bits as pulse widths, pulse distances or Manchester halves, 2FSK as
@@ -144,15 +172,33 @@ class Keyed(_Twin):
     carrier is off by `offset_hz`; the receiver has `bits_adc` bits and a DC offset of up to `dc` of full scale.
     """
 
-    kind: Literal["keyed"]
-    symbol_s: Range
-    bits: Range
-    pause_symbols: Range
-    deviation_hz: Range
-    offset_hz: NonNegative
-    lead_s: NonNegative
-    bits_adc: Count
-    dc: NonNegative
+    kind: Annotated[Literal["keyed"], Field(description="short-range transmitters, on-off or frequency-shift keyed")]
+    symbol_s: Annotated[Durations, Field(description="duration of a symbol, uniform between the two, in seconds")]
+    bits: Annotated[Numbers, Field(description="bits of a packet, uniform between the two")]
+    pause_symbols: Annotated[Numbers, Field(description="pause between packets, uniform between the two, in symbols")]
+    deviation_hz: Annotated[Frequencies, Field(description="frequency deviation of 2FSK, uniform between the two")]
+    offset_hz: Annotated[float, Field(ge=0, le=1e12, description="greatest carrier offset, either way, in Hz")]
+    lead_s: Annotated[float, Field(ge=0, le=1e3, description="longest time before the first packet, in seconds")]
+    bits_adc: Annotated[int, Field(ge=1, le=32, description="bits of the receiver's converter")]
+    dc: Annotated[Portion, Field(description="greatest direct-current offset, as a share of full scale")]
+
+    @model_validator(mode="after")
+    def _is_seen(self) -> "Keyed":
+        rate = self.sample_rate_hz
+        if self.bits[0] < 1 or int(self.bits[0]) != self.bits[0] or int(self.bits[1]) != self.bits[1]:
+            raise ValueError("bits: expected whole numbers, one or more")
+        if self.symbol_s[0] * rate < 1:
+            raise ValueError("symbol_s: expected one sample or more")
+        if self.offset_hz + self.deviation_hz[1] > rate / 2:
+            raise ValueError(f"offset_hz, deviation_hz: expected a signal within the {rate:g} Hz sampled")
+        if self.lead_s * rate >= self.samples:
+            raise ValueError("lead_s: expected less than a scene")
+        return self
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """OOK and 2FSK."""
+        return ("OOK", "2FSK")
 
     def make(self, rng: np.random.Generator) -> tuple[Complexes, Labels]:
         """Received packets, half of them OOK and half 2FSK, and their labels."""
@@ -199,7 +245,7 @@ class Keyed(_Twin):
 
 
 #: The twin of a capture set: the `twin:` mapping of its YAML.
-Twin = Annotated[Sounding | Impulse | Keyed, Field(discriminator="kind")]
+Twin = Annotated[AnyArray | Sounding | Impulse | Keyed, Field(discriminator="kind")]
 
 
 class TwinRecipe(Model):
@@ -208,7 +254,7 @@ class TwinRecipe(Model):
     twin: Twin
 
 
-def generate(twin: Sounding | Impulse | Keyed, name: str, split: TwinSplit, seed: Seed) -> Iterator[Chunk]:
+def generate(twin: MatchedSet, name: str, split: TwinSplit, seed: Seed) -> Iterator[Chunk]:
     """Chunks of a twin's scenes in TRAIN or DEV, each of unit mean power.
 
     `name` and `seed` name the random streams; a chunk's depends on (seed, name, split, number) alone.
@@ -221,6 +267,8 @@ def generate(twin: Sounding | Impulse | Keyed, name: str, split: TwinSplit, seed
             "task": [twin.task] * n,
             "split": [split] * n,
             "environment": ["TWIN"] * n,
+            # Each chunk of an array has a front end of its own.
+            "session": [f"{name}/{split}/{number}" if isinstance(twin, AnyArray) else None] * n,
             "frequency_band": [f"{twin.frequency_hz / 1e9:.4g}GHz"] * n,
             "snr_regime": ["unknown"] * n,
             "snr_db": [0.0] * n,

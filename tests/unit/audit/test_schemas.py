@@ -57,3 +57,32 @@ def test_shipped_files_pass_and_unknown_keys_do_not(kind, path):
     jsonschema.validate(value, schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(value | {"surprise": 1}, schema)
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [("wsr_aoa", "twin"), ("uwb_los", "twin"), ("rtl433_amc", "twin"), ("surrogate_aoa", "surrogate")],
+)
+def test_recipes_of_a_capture_set_are_in_its_schema(name, key):
+    schema = json.loads((ROOT / "config/schemas/captures.json").read_text())
+    value = json.loads(json.dumps(yaml.safe_load((ROOT / f"config/captures/{name}.yaml").read_text())))
+    jsonschema.validate(value, schema)
+    inner = next(part for part, content in value[key].items() if isinstance(content, dict))
+    for wrong in (
+        value[key] | {"surprise": 1},
+        value[key] | {"task": "E-LOC-AOA"},
+        value[key] | {inner: value[key][inner] | {"surprise": 1}},
+        {part: content for part, content in value[key].items() if part != inner},
+        value[key] | {"scenes": -1},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(value | {key: wrong}, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(value | {"twin": "other"}, schema)
+
+
+def test_what_the_scene_states_may_be_left_out_of_a_recipe():
+    schema = json.loads((ROOT / "config/schemas/captures.json").read_text())
+    value = json.loads(json.dumps(yaml.safe_load((ROOT / "config/captures/uwb_los.yaml").read_text())))
+    del value["twin"]["samples"], value["twin"]["sample_rate_hz"]
+    jsonschema.validate(value, schema)

@@ -10,6 +10,8 @@ import pytest
 
 from emma.captures.adapters import adapter
 from emma.captures.settings import CaptureEntry, Labels, SceneShape
+from emma.data.release import load_release_config
+from rfgen.recipe import Recipe
 
 
 def write_sigmf(folder: Path, name: str, pairs: np.ndarray, **changes) -> Path:
@@ -156,6 +158,16 @@ def csi_set(tmp_path):
         ],
     )
     return folder
+
+
+@pytest.fixture(scope="module")
+def release():
+    return load_release_config(Path(__file__).parents[3] / "config/releases/tiny.yaml")
+
+
+@pytest.fixture(scope="module")
+def recipe(release):
+    return Recipe.from_mapping(release.rfgen)
 
 
 ENTRIES = {

@@ -8,7 +8,7 @@ import yaml
 
 from emma.data.extends import read_extended
 from rfgen.captures import surrogate as surrogates
-from rfgen.captures.multipath import Multipath, draw
+from rfgen.captures.multipath import Multipath, draw, numbers_of
 from rfgen.captures.twins import TwinRecipe, generate, raised_cosine, remove_linear_phase
 from rfgen.physics import arrays
 from rfgen.physics.delays import HALF
@@ -45,6 +45,16 @@ def recipe():
 @pytest.fixture(scope="module")
 def multipath():
     return Multipath.model_validate(declared("wsr_aoa")["twin"]["multipath"])
+
+
+@pytest.mark.parametrize(("name", "shipped"), [("office", "wsr_aoa"), ("residential", "uwb_los")])
+def test_a_published_model_by_name_is_the_one_of_the_shipped_sets(name, shipped):
+    numbers = declared(shipped)["twin"]["multipath"]
+    assert numbers_of(name) == Multipath.model_validate(numbers)
+    one, other = (next(generate(twin(shipped, multipath=value), "x", "TRAIN", 1)).iq for value in (name, numbers))
+    np.testing.assert_array_equal(one, other)
+    with pytest.raises(ValueError, match="multipath"):
+        twin(shipped, multipath="outdoor")
 
 
 def paths(multipath, *, los, n=4000):
