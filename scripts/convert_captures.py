@@ -7,6 +7,7 @@ from common.errors import InputError, OneLineParser, run_script
 from common.files import parse
 from emma.captures.adapters import adapter
 from emma.captures.settings import CaptureEntry, load_capture_set
+from emma.data.release import load_release_config
 from emma.data.tables import without_pandas
 
 
@@ -16,6 +17,7 @@ def main() -> None:
     parser = OneLineParser(description=__doc__)
     parser.add_argument("--entry", required=True, help="the set's entry of real_captures, as JSON")
     parser.add_argument("--root", type=Path, required=True, help="the folder of the set")
+    parser.add_argument("--release-config", type=Path, help="config/releases/NAME.yaml, whose tasks the labels fit")
     parser.add_argument("--out", type=Path, required=True, help="Parquet file of scenes with samples")
     parser.add_argument("--index", type=Path, required=True, help="their index.parquet, no samples; labels beside it")
     parser.add_argument("--record", type=Path, required=True, help="the conversion record, JSON")
@@ -25,7 +27,8 @@ def main() -> None:
     except ValueError:
         raise InputError("--entry: expected an entry of real_captures as JSON") from None
     entry = parse(CaptureEntry, content, "--entry")
-    declared = load_capture_set(Path(), entry)
+    tasks = load_release_config(arguments.release_config).tasks if arguments.release_config else None
+    declared = load_capture_set(Path(), entry, tasks)
     adapter(arguments.root, entry, declared.scene).convert(arguments.out, arguments.index, arguments.record)
 
 

@@ -24,7 +24,7 @@ from common.files import atomic, write_json
 from common.hashing import canonical_json, content_hash, sha256
 from emma.captures.cutting import Recording, unit_power, windows
 from emma.captures.records import Conversion, ConversionRecord
-from emma.captures.settings import ADAPTER_CLASSES, CaptureEntry, SceneShape
+from emma.captures.settings import ADAPTER_CLASSES, Adapter, CaptureEntry, SceneShape
 from emma.captures.tables import Row, number, parse_table
 from emma.data.labels import AZIMUTH, CLASS, DETAIL, labels_beside, read_labels
 from emma.data.release import split_record
@@ -253,7 +253,11 @@ class RecordingsAdapter(RealCaptureAdapter):
 
     @abstractmethod
     def names(self) -> list[str]:
-        """The set's recordings in their order, by name; InputError where files and labels do not match."""
+        """The set's recordings in their order, by name; InputError where there is none."""
+
+    @abstractmethod
+    def astray(self) -> Iterator[str]:
+        """Files and labels that do not match, each said in a line; after ``names``."""
 
     @abstractmethod
     def recording(self, name: str) -> Recording:
@@ -272,6 +276,8 @@ class RecordingsAdapter(RealCaptureAdapter):
     def chosen(self) -> list[str]:
         """Names of the recordings that are read; InputError where ``leave_out`` names one that is not there."""
         names, left = self.names(), self.entry.leave_out
+        if fault := next(self.astray(), None):
+            raise InputError(fault)
         if unknown := sorted(set(left) - set(names)):
             raise InputError(f"real_captures.{self.entry.name}: leave_out: {unknown[0]} is no recording of {self.root}")
         for name in left:
@@ -307,6 +313,11 @@ class RecordingsAdapter(RealCaptureAdapter):
 
 def adapter(root: str | Path, entry: CaptureEntry, shape: SceneShape | None = None) -> RealCaptureAdapter:
     """The adapter that an entry names, at work on the set in ``root``."""
-    module, _, name = ADAPTER_CLASSES[entry.adapter].partition(":")
-    kind: type[RealCaptureAdapter] = getattr(importlib.import_module(module), name)
-    return kind(root, entry, shape)
+    return adapter_class(entry.adapter)(root, entry, shape)
+
+
+def adapter_class(name: Adapter) -> type[RealCaptureAdapter]:
+    """The adapter of a name."""
+    module, _, kind = ADAPTER_CLASSES[name].partition(":")
+    found: type[RealCaptureAdapter] = getattr(importlib.import_module(module), kind)
+    return found

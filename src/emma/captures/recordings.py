@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
@@ -35,14 +36,20 @@ class LabelledIqAdapter(RecordingsAdapter):
     columns: ClassVar[tuple[str, ...]] = ("sample_rate_hz", "center_freq_hz")
 
     def names(self) -> list[str]:
-        """Paths of the table, of which each has a file, and each file of the folder a row."""
+        """Paths of the table."""
         self._rows = {row["path"]: row for row in self.labels(self.column, *self.columns)}
-        for path in self._rows:
-            self.inside(path)
-        files = {path.relative_to(self.root).as_posix() for path in self.root.rglob("*") if path.is_file()}
-        if missing := sorted(path for path in files - {*self._rows} if not is_text(self.root / path)):
-            raise InputError(f"{self.root / missing[0]}: expected a label in labels.csv, found none")
         return [*self._rows]
+
+    def astray(self) -> Iterator[str]:
+        """Rows without a file, and files without a row."""
+        for name in self._rows:
+            try:
+                self.inside(name)
+            except InputError as error:
+                yield str(error)
+        for path in sorted(path for path in self.root.rglob("*") if path.is_file() and not is_text(path)):
+            if path.relative_to(self.root).as_posix() not in self._rows:
+                yield f"{path}: expected a label in labels.csv, found none"
 
     @property
     def column(self) -> str:
@@ -72,7 +79,7 @@ class LabelledIqAdapter(RecordingsAdapter):
         """Format and stored numbers ``[samples, channels, 2]`` of a row's file."""
         name, source = row["path"], self.root / row["path"]
         suffix = name.rpartition(".")[2].lower()
-        kind = row.get("format") or suffix
+        kind = row.get("format", "").lower() or suffix
         if kind not in {*FORMATS, "wav"}:
             expected = f"one of {', '.join(FORMATS)}, wav"
             raise InputError(f"{self.root / 'labels.csv'}: {name}: format {kind}, expected {expected}")

@@ -121,28 +121,33 @@ class SigmfAdapter(RecordingsAdapter):
             detail={"recording": name.rpartition("/")[2], "kind": origin},
         )
 
-    def _found(self) -> Iterator[_Pair]:
-        """Recordings and archives of the folder; InputError for a file of samples that none of them names."""
-        files = sorted(path for path in self.root.rglob("*") if path.is_file())
-        metas = [path for path in files if path.name.endswith(_META)]
-        archives = [path for path in files if path.name.endswith(_ARCHIVES)]
+    def astray(self) -> Iterator[str]:
+        """Recordings outside the layout's folders, and files of samples that no metadata names."""
+        files = [path for path in self._files() if not is_text(path)]
         wanted = set(self.root.glob(f"{self.folder}/*"))
-        if astray := [path for path in (*metas, *archives) if path not in wanted]:
-            raise InputError(f"{astray[0]}: expected recordings of adapter {self.name} in folders {self.folder}")
+        named = {self.root / self._dataset_name(path) for path in files if path.name.endswith(_META)}
         for path in files:
-            if path.name.endswith(_COLLECTION):
+            if path.name.endswith((_META, *_ARCHIVES)):
+                if path not in wanted:
+                    yield f"{path}: expected recordings of adapter {self.name} in folders {self.folder}"
+            elif path.name.endswith(_COLLECTION):
                 self.note("Collections are not read: each recording is one of its own", self._name(path))
-        known = {*metas, *archives, *(self.root / self._dataset_name(path) for path in metas)}
-        left = [p for p in files if p not in known and not is_text(p) and not p.name.endswith(_COLLECTION)]
-        if left:
-            expected = "its metadata beside it" if left[0].name.endswith(_DATA) else "SigMF recordings alone"
-            raise InputError(f"{left[0]}: expected {expected}, found none: its samples would be left out")
-        for path in metas:
-            yield _Pair(self._name(path).removesuffix(_META), path, self._name(path))
-        for path in archives:
-            for member in self._members(path):
-                if member.endswith(_META):
-                    yield _Pair(f"{self._name(path)}/{member.removesuffix(_META)}", path, member, packed=True)
+            elif path not in named:
+                expected = "its metadata beside it" if path.name.endswith(_DATA) else "SigMF recordings alone"
+                yield f"{path}: expected {expected}, found none: its samples would be left out"
+
+    def _found(self) -> Iterator[_Pair]:
+        """Recordings and archives of the folder."""
+        for path in self._files():
+            if path.name.endswith(_META):
+                yield _Pair(self._name(path).removesuffix(_META), path, self._name(path))
+            elif path.name.endswith(_ARCHIVES):
+                for member in self._members(path):
+                    if member.endswith(_META):
+                        yield _Pair(f"{self._name(path)}/{member.removesuffix(_META)}", path, member, packed=True)
+
+    def _files(self) -> list[Path]:
+        return sorted(path for path in self.root.rglob("*") if path.is_file())
 
     def _dataset_name(self, meta: Path) -> str:
         """The dataset's file of a metadata file that may be broken, which is said where the recording is read."""

@@ -31,7 +31,7 @@ def parse_table(data: bytes, path: Path, *needed: str) -> list[Row]:
         names, table = [], []
     if not table:
         raise InputError(f"{path}: expected a header and at least one row")
-    for name in ("path", *needed):
+    for name in ("path", *needed, *names):
         if names.count(name) != 1:
             raise InputError(f"{path}: {name}: expected this column once, found {names}")
     rows: dict[str, Row] = {}
