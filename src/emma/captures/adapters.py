@@ -224,7 +224,10 @@ class RealCaptureAdapter(ABC):
 
     def labels(self, *needed: str) -> list[Row]:
         """Rows of ``labels.csv`` (``emma.captures.tables``); InputError where it lacks a ``needed`` column."""
-        return parse_table(self.read("labels.csv"), self.root / "labels.csv", *needed)
+        path = self.root / "labels.csv"
+        if not path.is_file():
+            raise InputError(f"{path}: no such file, expected {self.needs}")
+        return parse_table(self.read(path.name), path, *needed)
 
     def number(self, row: Row, name: str, *, default: float | None = None) -> float:
         """A number of a row of ``labels.csv``; ``default`` where the field is empty."""

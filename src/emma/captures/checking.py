@@ -94,7 +94,7 @@ def _recordings(made: RecordingsAdapter, findings: Findings, shape: SceneShape |
         try:
             found.append(_whole(made.recording(name), copies, shape))
         except InputError as error:
-            findings.faults.append(str(error))
+            findings.faults += [] if str(error) in findings.faults else [str(error)]
     findings.there += map(_line, found)
     channels = sorted({recording.pairs.shape[1] for recording in found})
     if len(channels) > 1:
@@ -109,8 +109,9 @@ def _whole(recording: Recording, copies: dict[str, str], shape: SceneShape | Non
     first = copies.setdefault(sha256(content), recording.name)
     if first != recording.name:
         raise InputError(f"{recording.name}: the same samples as {first}, expected one of them under leave_out")
-    for span in recording.spans if shape else ():
-        deque(windows(recording, span, shape), maxlen=0)
+    if shape is not None:
+        for span in recording.spans:
+            deque(windows(recording, span, shape), maxlen=0)
     return recording
 
 

@@ -118,7 +118,8 @@ def unit_power(iq: NDArray[Any], names: Sequence[str]) -> NDArray[np.complex64]:
         raise InputError(f"{silent[0]}: silent, expected a signal where there is a label")
     scaled = iq / peak
     power = np.mean(np.abs(scaled) ** 2, axis=(1, 2), keepdims=True)
-    return (scaled / np.sqrt(power)).astype(np.complex64)
+    unit: NDArray[np.complex64] = (scaled / np.sqrt(power)).astype(np.complex64)
+    return unit
 
 
 def resample(iq: NDArray[Any], step: Fraction) -> NDArray[Any]:

@@ -73,7 +73,7 @@ def _streams(captures: Sequence[Object], bounds: Sequence[int]) -> list[Segment]
         first = max((k for k in range(i + 1) if breaks[k]), default=0)
         after = next((k for k in range(i + 1, len(captures)) if breaks[k]), len(captures))
         carrier = capture.get("core:frequency")
-        found.append(Segment(*bounds[i : i + 2], bounds[first], bounds[after], carrier, breaks[after]))
+        found.append(Segment(bounds[i], bounds[i + 1], bounds[first], bounds[after], carrier, breaks[after]))
     return found
 
 
@@ -137,7 +137,9 @@ def _require_apart(annotations: Sequence[Object], found: Sequence[Span], offset:
 
 
 def _bands_apart(one: Object, other: Object) -> bool:
-    bands = [(item.get("core:freq_lower_edge"), item.get("core:freq_upper_edge")) for item in (one, other)]
+    bands: list[list[Any]] = [
+        [item.get(f"core:freq_{side}_edge") for side in ("lower", "upper")] for item in (one, other)
+    ]
     if any(None in band for band in bands):
         return False
     (_, top), (bottom, _) = sorted(bands)

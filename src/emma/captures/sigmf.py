@@ -80,12 +80,14 @@ class SigmfAdapter(RecordingsAdapter):
     def label(self, meta: Path, annotation: dict[str, Any]) -> str | None:
         """The set's own name of what an annotation marks."""
         del meta
-        return annotation.get("core:label")
+        label: str | None = annotation.get("core:label")
+        return label
 
     def session(self, meta: Path, metadata: dict[str, Any]) -> str | None:
         """What a recording belongs to; recordings of one session are drawn together. None for a session of its own."""
         del meta
-        return metadata["global"].get("emma:session")
+        session: str | None = metadata["global"].get("emma:session")
+        return session
 
     def recording(self, name: str) -> Recording:
         """One recording, its annotations as spans."""
@@ -195,26 +197,32 @@ class SigmfAdapter(RecordingsAdapter):
         head = metadata.get("global") if isinstance(metadata, dict) else None
         if not isinstance(head, dict):
             raise InputError(f"{where}: global: expected the SigMF global object")
-        datatype, rate = head.get("core:datatype"), head.get("core:sample_rate")
+        datatype, rate = str(head.get("core:datatype")), head.get("core:sample_rate")
         if datatype not in DATATYPES:
-            real = "real-valued, " if str(datatype).startswith("r") else ""
+            real = "real-valued, " if datatype.startswith("r") else ""
             raise InputError(f"{where}: core:datatype: {datatype}, {real}expected one of {', '.join(DATATYPES)}")
-        if type(rate) not in {int, float} or not rate > 0:
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not rate > 0:
             raise InputError(f"{where}: core:sample_rate: {rate}, expected a rate in hertz")
         if head.get("core:metadata_only"):
             raise InputError(f"{where}: core:metadata_only: expected a recording, with its samples")
         if "/" in str(head.get("core:dataset", "")):
             raise InputError(f"{where}: core:dataset: {head['core:dataset']}, expected a file beside the metadata")
-        for part, keys in _WHOLE.items():
-            objects = [head] if part == "global" else metadata.get(part)
-            for item in objects if isinstance(objects, list) else []:
-                for key in keys:
-                    if key in item and (type(item[key]) is not int or item[key] < 0):
-                        raise InputError(f"{where}: {part}: {key}: {item[key]}, expected a whole number of 0 or more")
+        _require_whole(metadata, where)
         _validate(metadata, where)
         if not metadata["annotations"]:
             raise InputError(f"{where}: annotations: expected at least one, with a label")
-        return metadata
+        return dict(metadata)
+
+
+def _require_whole(metadata: Mapping[str, Any], where: str) -> None:
+    """InputError for an index or count that is no whole number."""
+    for part, keys in _WHOLE.items():
+        objects = metadata.get(part)
+        for item in objects if isinstance(objects, list) else [objects]:
+            for key in keys:
+                value = item.get(key, 0) if isinstance(item, dict) else 0
+                if type(value) is not int or value < 0:
+                    raise InputError(f"{where}: {part}: {key}: {value}, expected a whole number of 0 or more")
 
 
 def _dataset_of(meta: str, head: Mapping[str, Any]) -> str:
@@ -225,7 +233,6 @@ def _dataset_of(meta: str, head: Mapping[str, Any]) -> str:
 
 def _validate(metadata: dict[str, Any], where: str) -> None:
     """InputError unless the sigmf package finds the metadata valid: schema, order, declared extensions."""
-    import jsonschema
     from sigmf import SigMFFile
     from sigmf.error import SigMFError
 
@@ -233,9 +240,10 @@ def _validate(metadata: dict[str, Any], where: str) -> None:
         warnings.simplefilter("error")
         try:
             SigMFFile(metadata=copy.deepcopy(metadata)).validate()
-        except jsonschema.ValidationError as error:
-            raise InputError(
-                f"{where}: {error.json_path.removeprefix('$.')}: {error.message}, expected SigMF"
-            ) from None
         except (SigMFError, Warning, KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"{where}: expected SigMF metadata ({error})") from None
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] != "jsonschema":
+                raise
+            place = getattr(error, "json_path", "$").removeprefix("$.")
+            raise InputError(f"{where}: {place}: {getattr(error, 'message', error)}, expected SigMF metadata") from None
