@@ -11,7 +11,7 @@ import importlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -40,15 +40,14 @@ class Scenes:
     """Converted scenes of one shape: ``iq`` complex64 ``[n, antennas, samples]`` and what is known of each.
 
     ``name`` says where a scene comes from, in messages. ``label`` is the set's own: degrees or one of its classes;
-    ``session`` is what is drawn as a whole; ``center_frequency_hz`` None where nobody states it; ``detail`` further
-    facts.
+    ``session`` is what is drawn as a whole; ``center_frequency_hz`` 0 where nobody states it; ``detail`` further facts.
     """
 
     iq: NDArray[np.complex64]
     name: Sequence[str]
     label: Sequence[float | str]
     session: Sequence[str]
-    center_frequency_hz: Sequence[float | None]
+    center_frequency_hz: Sequence[float]
     device: Sequence[str | None] = ()
     snr_db: Sequence[float] = ()
     detail: Sequence[Mapping[str, Any]] = field(default=())
@@ -125,13 +124,19 @@ class RealCaptureAdapter(ABC):
                     f"copied file can be named under leave_out of real_captures.{self.entry.name})"
                 )
             self._names[iq_sha256] = name
+        if self.labels_are_angles:
+            degrees = [self._degrees(*item) for item in zip(scenes.label, scenes.name, strict=True)]
+            scenes = replace(scenes, label=degrees)
         return SceneChunk(scenes.iq, self._metadata(scenes), self._labels(scenes))
 
     def _labels(self, scenes: Scenes) -> dict[str, list[Any]]:
         """Label columns; ``detail`` where the set gives further facts."""
-        kind = self._azimuth if self.labels_are_angles else self._class
-        values = [kind(label, name) for label, name in zip(scenes.label, scenes.name, strict=True)]
-        columns: dict[str, list[Any]] = {self._label.name: values}
+        if self.labels_are_angles:
+            # The remainder of a negative number close to zero rounds up to 360 itself.
+            values: list[Any] = [float(label) % 360.0 % 360.0 for label in scenes.label]
+        else:
+            values = [self._class(*item) for item in zip(scenes.label, scenes.name, strict=True)]
+        columns = {self._label.name: values}
         detail = [canonical_json(value).decode() for value in scenes.detail]
         return columns | ({DETAIL.name: detail} if detail else {})
 
@@ -139,7 +144,7 @@ class RealCaptureAdapter(ABC):
         n = len(scenes.iq)
         if empty := [name for name, text in zip(scenes.name, scenes.session, strict=True) if not text.strip()]:
             raise InputError(f"{self.root}: {empty[0]}: session: empty, expected what is drawn as a whole")
-        carriers = [float(value or 0.0) for value in scenes.center_frequency_hz]
+        carriers = [float(value) for value in scenes.center_frequency_hz]
         known: dict[str, list[Any]] = {
             "task": [self.entry.task.value] * n,
             "split": [REAL_SPLIT] * n,
@@ -163,16 +168,14 @@ class RealCaptureAdapter(ABC):
     def _rate(self) -> float:
         return self.scene.sample_rate_hz
 
-    def _azimuth(self, label: float | str, name: str) -> float:
-        """Degrees in [0, 360)."""
+    def _degrees(self, label: float | str, name: str) -> float:
         try:
             degrees = float(label)
         except ValueError:
             degrees = math.nan
         if not math.isfinite(degrees):
             raise InputError(f"{self.root}: {name}: label {label!r}, expected degrees")
-        # The remainder of a negative number close to zero rounds up to 360 itself.
-        return degrees % 360.0 % 360.0
+        return degrees
 
     def _class(self, label: float | str, name: str) -> str:
         classes = self.entry.mapping.classes
@@ -307,7 +310,7 @@ class RecordingsAdapter(RealCaptureAdapter):
             names,
             label=[span.label for span in spans],
             session=[found.session] * n,
-            center_frequency_hz=[span.carrier_hz for span in spans],
+            center_frequency_hz=[span.carrier_hz or 0.0 for span in spans],
             device=[found.device] * n,
             snr_db=[found.snr_db] * n,
             detail=[{**found.detail, "window": i} for i in numbers],

@@ -64,8 +64,9 @@ def windows(recording: Recording, span: Span, shape: SceneShape) -> Iterator[tup
     """Cut a span into scenes ``[channels, shape.samples]`` at the wanted rate, each with its name.
 
     Windows are spread evenly from ``shape.start`` to the end of the span, and share no sample unless ``shape.overlap``
-    says so. Each is resampled with the recording's own samples as margin; beyond a recording's end, a retune or a gap
-    the margin is zero, and the filter rings there for 32 samples of the lower rate.
+    says so. Each is resampled with the recording's own samples as margin, and is the signal at its own times to within
+    -85 dB over 0.9 of the lower rate's band; beyond a recording's end, a retune or a gap the margin is zero, and the
+    filter rings there for 32 samples of the lower rate.
 
     Raises:
         InputError: the span is too short; a window is silent; I or Q stands still; rates do not fit.
@@ -123,7 +124,7 @@ def unit_power(iq: NDArray[Any], names: Sequence[str]) -> NDArray[np.complex64]:
 
 
 def resample(iq: NDArray[Any], step: Fraction) -> NDArray[Any]:
-    """Change the sample rate of ``[..., samples]`` by a ratio, with zeros beyond both ends."""
+    """Change the sample rate of ``[..., samples]`` by ``step``, with zeros beyond both ends."""
     from scipy.signal import resample_poly
 
     made: NDArray[Any] = resample_poly(iq, step.numerator, step.denominator, axis=-1, window=_taps(step))
