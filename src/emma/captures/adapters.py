@@ -66,10 +66,12 @@ class RealCaptureAdapter(ABC):
         converts: what it converts, and how.
         cannot_give: what the set does not hold.
         needs: what the set's folder has to hold, in a line.
+        keys: of the scene in the configuration, those that it heeds; another one is refused, not left out.
     """
 
     name: ClassVar[str]
     needs: ClassVar[str]
+    keys: ClassVar[frozenset[str]] = frozenset({"samples", "sample_rate_hz", "array"})
     converts: ClassVar[Mapping[str, str]]
     cannot_give: ClassVar[tuple[str, ...]]
 
@@ -77,6 +79,9 @@ class RealCaptureAdapter(ABC):
         self.root, self.entry, self.shape = Path(root), entry, shape
         if not self.root.is_dir():
             raise InputError(f"{root}: expected the folder of the capture set")
+        stated = set(shape.model_dump(exclude_defaults=True)) if shape else set()
+        if unheeded := sorted(stated - self.keys):
+            raise InputError(f"{entry.name}: scene.{unheeded[0]}: adapter {self.name} does not heed it, expected none")
         self._read: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._notes: dict[str, list[str]] = {}
@@ -257,6 +262,8 @@ class RealCaptureAdapter(ABC):
 class RecordingsAdapter(RealCaptureAdapter):
     """A set of recordings, which are cut into scenes; a subclass says which there are and reads them."""
 
+    keys = RealCaptureAdapter.keys | {"start", "windows", "overlap", "upsample", "trailer_samples"}
+
     @abstractmethod
     def names(self) -> list[str]:
         """The set's recordings in their order, by name; InputError where there is none."""
@@ -272,7 +279,14 @@ class RecordingsAdapter(RealCaptureAdapter):
     def scenes(self) -> Iterator[Scenes]:
         """One chunk of scenes per recording."""
         self._rate()
+        first: Recording | None = None
         for recording in self.recordings():
+            first = first or recording
+            channels, expected = (one.pairs.shape[1] for one in (recording, first))
+            if channels != expected:
+                raise InputError(
+                    f"{self.root}: {recording.name}: {channels} channels, expected {expected} as in {first.name}"
+                )
             yield self._cut(recording)
 
     def recordings(self) -> Iterator[Recording]:

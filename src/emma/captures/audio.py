@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError
+from emma.captures.adapters import RecordingsAdapter
 from emma.captures.formats import FORMATS, Format
 from emma.captures.recordings import LabelledIqAdapter
 from emma.captures.tables import Row
@@ -27,6 +28,7 @@ class SatAudioAdapter(LabelledIqAdapter):
         "absolute power",
         "signal-to-noise ratio (snr_db is 0, snr_regime unknown)",
     )
+    keys = RecordingsAdapter.keys
     needs: ClassVar = "labels.csv with path, label, session, sample_rate_hz, center_freq_hz, and int16 NPY files"
 
     def samples(self, row: Row, rate_hz: float) -> tuple[Format, NDArray[Any]]:

@@ -32,6 +32,7 @@ class LabelledIqAdapter(RecordingsAdapter):
     needs: ClassVar[str] = (
         "labels.csv with path, label, session, sample_rate_hz, center_freq_hz, and the files it names"
     )
+    keys = RecordingsAdapter.keys | {"channels", "header_bytes"}
     #: columns of the table beside path and label
     columns: ClassVar[tuple[str, ...]] = ("sample_rate_hz", "center_freq_hz")
 

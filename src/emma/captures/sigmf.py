@@ -209,6 +209,9 @@ class SigmfAdapter(RecordingsAdapter):
             raise InputError(f"{where}: core:dataset: {head['core:dataset']}, expected a file beside the metadata")
         _require_whole(metadata, where)
         _validate(metadata, where)
+        for extension in head.get("core:extensions", []):
+            if extension.get("optional") is False:
+                raise InputError(f"{where}: core:extensions: {extension['name']}: not optional, expected none such")
         if not metadata["annotations"]:
             raise InputError(f"{where}: annotations: expected at least one, with a label")
         return dict(metadata)

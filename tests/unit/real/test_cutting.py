@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.io import wavfile
 
+from common.errors import InputError
 from emma.captures.cutting import Recording, Span, unit_power, windows
 from emma.captures.formats import FORMATS
 from emma.captures.settings import SceneShape
@@ -55,8 +56,8 @@ def test_margin_ends_with_the_stream():
     iq = tones(rate, np.arange(3000) / rate, np.array([0.1, -0.3]))
     shape = SceneShape(samples=400, sample_rate_hz=wanted)
     beyond = iq.copy()
-    beyond[:500], beyond[1500:] = 1e3, -1e3
-    found = [next(windows(*recorded(x, rate, 600, 1400, 500, 1500), shape))[1] for x in (iq, beyond)]
+    beyond[:580], beyond[1420:] = 1e3, -1e3
+    found = [next(windows(*recorded(x, rate, 600, 1400, 580, 1420), shape))[1] for x in (iq, beyond)]
     np.testing.assert_array_equal(*found)
 
 
@@ -208,3 +209,22 @@ def test_channels_header_and_trailer_of_raw_files(tmp_path, reader, rng):
     for row, start in zip(found, (0, 86), strict=True):
         exact = (stored[..., 0] + 1j * stored[..., 1])[start : start + 64].T
         np.testing.assert_allclose(row, exact / np.sqrt(np.mean(np.abs(exact) ** 2)), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "key"),
+    [
+        ("sigmf", {"channels": 4}, "channels"),
+        ("sigmf", {"header_bytes": 44}, "header_bytes"),
+        ("cir", {"windows": 2}, "windows"),
+        ("csi", {"start": 5}, "start"),
+    ],
+)
+def test_a_key_that_a_reader_does_not_heed(tmp_path, reader, kind, shape, key):
+    with pytest.raises(InputError, match=f"set: scene.{key}: adapter .* does not heed it"):
+        reader(kind, tmp_path, **shape)
+
+
+def test_recordings_of_two_numbers_of_channels(sigmf_set, reader, tmp_path, rng):
+    write_sigmf(sigmf_set, "three", rng.integers(-100, 100, 2 * 3 * 64).astype(np.int8), channels=3)
+    refused(reader("sigmf", sigmf_set), tmp_path, "three: 3 channels, expected 1 as in one")

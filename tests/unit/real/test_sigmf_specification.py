@@ -161,6 +161,10 @@ def test_no_captures_are_one_of_unknown_carrier(folder, reader, tmp_path, pairs)
         ),
         (lambda m: m["captures"][0].update({"core:sample_start": 0.0}), "captures: core:sample_start: 0.0, expected"),
         (lambda m: m["captures"][0].update({"core:header_bytes": -4}), "core:header_bytes: -4, expected a whole"),
+        (
+            lambda m: m["global"].update({"core:extensions": [{"name": "packed", "version": "1", "optional": False}]}),
+            "core:extensions: packed: not optional",
+        ),
         (lambda m: m["global"].update({"core:datatype": ["ci8"]}), "core:datatype: .'ci8'., expected one of"),
         (lambda m: m.update({"annotations": [3]}), "annotations.0.: 3 is not of type 'object'"),
         (lambda m: m.update({"captures": {}}), "captures: {} is not of type 'array'"),
