@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from common.errors import InputError
 from common.files import atomic, write_json
 from common.hashing import canonical_json, content_hash, sha256
-from emma.captures.cutting import Recording, unit_power, windows
+from emma.captures.cutting import Recording, require_complex, unit_power, windows
 from emma.captures.records import Conversion, ConversionRecord
 from emma.captures.settings import ADAPTER_CLASSES, Adapter, CaptureEntry, SceneShape
 from emma.captures.tables import Row, number, parse_table
@@ -309,6 +309,7 @@ class RecordingsAdapter(RealCaptureAdapter):
         return scenes // self.scene.windows if self.scene.overlap else scenes
 
     def _cut(self, recording: Recording) -> Scenes:
+        require_complex(recording)
         found, shape = recording, self.scene
         cut = [(span, i, *made) for span in found.spans for i, made in enumerate(windows(found, span, shape))]
         if shape.sample_rate_hz > found.rate_hz:

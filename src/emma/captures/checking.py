@@ -13,7 +13,7 @@ import numpy as np
 from common.errors import InputError
 from common.hashing import sha256
 from emma.captures.adapters import RealCaptureAdapter, RecordingsAdapter, adapter, adapter_class
-from emma.captures.cutting import Recording, windows
+from emma.captures.cutting import Recording, require_complex, windows
 from emma.captures.settings import ADAPTER_CLASSES, Adapter, CaptureEntry, Labels, SceneShape
 from emma.tasks import TaskID
 
@@ -109,6 +109,7 @@ def _whole(recording: Recording, copies: dict[str, str], shape: SceneShape | Non
     first = copies.setdefault(sha256(content), recording.name)
     if first != recording.name:
         raise InputError(f"{recording.name}: the same samples as {first}, expected one of them under leave_out")
+    require_complex(recording)
     if shape is not None:
         for span in recording.spans:
             deque(windows(recording, span, shape), maxlen=0)

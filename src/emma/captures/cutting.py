@@ -69,7 +69,7 @@ def windows(recording: Recording, span: Span, shape: SceneShape) -> Iterator[tup
     filter rings there for 32 samples of the lower rate.
 
     Raises:
-        InputError: the span is too short; a window is silent; I or Q stands still; rates do not fit.
+        InputError: the span is too short; a window is silent; rates do not fit.
     """
     source = recording.name
     step = ratio(recording.rate_hz, shape, source)
@@ -80,7 +80,6 @@ def windows(recording: Recording, span: Span, shape: SceneShape) -> Iterator[tup
         found = f"{source}: {span.stop - span.start} samples, expected at least"
         many = f" for {apart} windows that do not overlap (or overlap: true)" if apart > 1 else ""
         raise InputError(f"{found} {shape.start + need * apart + shape.trailer_samples}{many}")
-    _require_complex(recording, first, last)
     for number in range(shape.windows):
         start = first + number * (last - first - need) // max(shape.windows - 1, 1)
         name = f"{source}, window {number} (samples {start} to {start + need})"
@@ -153,12 +152,15 @@ def _resampled(recording: Recording, span: Span, start: int, step: Fraction, sam
     return resample(around, step)[:, lead * step.numerator :][:, :samples]
 
 
-def _require_complex(recording: Recording, start: int, stop: int) -> None:
-    """InputError where I or Q stands still while the other moves: such a signal is real, and its band is a mirror."""
-    moves = [bool(np.ptp(part) > 0) for part in np.moveaxis(recording.pairs[start:stop], -1, 0)]
+def require_complex(recording: Recording) -> None:
+    """InputError where I or Q stands still while the other moves: such a signal is real, and its band is a mirror.
+
+    Over the whole recording, since 8 bits leave little of a weak part.
+    """
+    moves = [bool(np.ptp(part) > 0) for part in np.moveaxis(recording.pairs, -1, 0)]
     if moves[0] != moves[1]:
         still = "I" if moves[1] else "Q"
         raise InputError(
-            f"{recording.name}: {still} is constant in samples {start} to {stop}: a real-valued signal, expected I and "
-            "Q (its analytic signal at half the band, say)"
+            f"{recording.name}: {still} is constant throughout: a real-valued signal, expected I and Q (its analytic "
+            "signal at half the band, say)"
         )
