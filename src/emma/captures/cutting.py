@@ -157,7 +157,7 @@ def require_complex(recording: Recording) -> None:
 
     Over the whole recording, since 8 bits leave little of a weak part.
     """
-    moves = [bool(np.ptp(part) > 0) for part in np.moveaxis(recording.pairs, -1, 0)]
+    moves = [bool(part.max() > part.min()) for part in np.moveaxis(recording.pairs, -1, 0)]
     if moves[0] != moves[1]:
         still = "I" if moves[1] else "Q"
         raise InputError(

@@ -173,6 +173,18 @@ def test_real_valued_iq(cu8_set, reader, tmp_path, rng):
     refused(reader("cu8", cu8_set), tmp_path, "data/x.cu8: Q is constant throughout: a real-valued signal")
 
 
+@pytest.mark.parametrize("still", [0, 1])
+def test_full_scale_beside_a_weak_or_still_part(tmp_path, reader, rng, still):
+    pairs = rng.integers(-128, 128, (128, 2)).astype(np.int8)
+    pairs[:2, 1 - still] = -128, 127
+    pairs[:, still] = rng.integers(-1, 2, 128)
+    write_sigmf(tmp_path / "set", "r", pairs.ravel())
+    assert next(reader("sigmf", tmp_path / "set").scenes()).iq.shape == (1, 1, 64)
+    pairs[:, still] = 1
+    write_sigmf(tmp_path / "set", "r", pairs.ravel())
+    refused(reader("sigmf", tmp_path / "set"), tmp_path, f"r: {'IQ'[still]} is constant throughout")
+
+
 def test_a_noiseless_carrier_at_zero_is_no_real_signal(tmp_path, reader):
     pairs = np.tile([1.0, 0.0, 0.0, 1.0], 128).astype("<f4")
     write_sigmf(tmp_path / "set", "r", pairs, datatype="cf32_le", channels=2)
