@@ -104,7 +104,7 @@ class RealCaptureAdapter(ABC):
         paths = (scene_path, index_path, labels_beside(index_path), record_path)
         with contextlib.ExitStack() as stack:
             scenes, index, labels, record = (stack.enter_context(atomic(path)) for path in paths)
-            chunks = (self._chunk(chunk) for chunk in self.scenes())
+            chunks = (self._chunk(self._numbered(chunk)) for chunk in self.scenes())
             write_scenes(scenes, index, chunks, self._label, labels_path=labels)
             content = self._record(index, labels)
             write_json(record, content.model_dump(mode="json"))
@@ -120,6 +120,12 @@ class RealCaptureAdapter(ABC):
         """The column that carries the set's labels."""
         return AZIMUTH if self.labels_are_angles else CLASS
 
+    def _numbered(self, scenes: Scenes) -> Scenes:
+        """The same scenes with angles as numbers; InputError for one that is none."""
+        if not self.labels_are_angles:
+            return scenes
+        return replace(scenes, label=[self._degrees(*item) for item in zip(scenes.label, scenes.name, strict=True)])
+
     def _chunk(self, scenes: Scenes) -> SceneChunk:
         """Scenes as they are written; InputError where samples occur twice in the set."""
         for name, iq_sha256 in zip(scenes.name, iq_hashes(convert(scenes.iq)), strict=True):
@@ -129,9 +135,6 @@ class RealCaptureAdapter(ABC):
                     f"copied file can be named under leave_out of real_captures.{self.entry.name})"
                 )
             self._names[iq_sha256] = name
-        if self.labels_are_angles:
-            degrees = [self._degrees(*item) for item in zip(scenes.label, scenes.name, strict=True)]
-            scenes = replace(scenes, label=degrees)
         return SceneChunk(scenes.iq, self._metadata(scenes), self._labels(scenes))
 
     def _labels(self, scenes: Scenes) -> dict[str, list[Any]]:

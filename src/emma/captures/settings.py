@@ -89,7 +89,7 @@ class SceneShape(Strict):
 
     ``samples`` at ``sample_rate_hz``; ``windows`` of them per recording, evenly spread from source sample ``start`` on.
     Recordings are taken to far higher rates, and windows share samples, only where ``upsample`` and ``overlap`` say so.
-    ``channels``, ``header_bytes`` and ``trailer_samples`` are of raw files; SigMF recordings say these themselves.
+    ``channels`` and ``header_bytes`` are of raw files; SigMF recordings say these themselves.
     """
 
     samples: Annotated[int, Field(ge=1, description="samples per scene")]
