@@ -31,8 +31,8 @@ def main() -> None:
     except ValueError:
         raise InputError("--entry: expected an entry of real_captures as JSON") from None
     entry = parse(CaptureEntry, content, "--entry")
-    declared = load_capture_set(Path(), entry)
     release = load_release_config(arguments.release_config)
+    declared = load_capture_set(Path(), entry, release.tasks)
     recipe = parse(Recipe, release.rfgen, f"{arguments.release_config}: rfgen")
     fitted = fitted_scenes(declared, recipe, release.release, f"config/captures/{entry.name}.yaml")
     made = adapter(arguments.root, entry, declared.scene)

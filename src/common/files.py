@@ -99,11 +99,15 @@ def write_json(path: str | Path, value: Any) -> None:
 
 def read_json(path: str | Path) -> Any:
     """Read a JSON file; InputError if it cannot be read, is not JSON, or has a key twice, NaN or infinity."""
-    text = read_text(path)
+    return parse_json(read_text(path), path)
+
+
+def parse_json(text: str | bytes, source: str | Path) -> Any:
+    """JSON of a file ``source`` that was read before; the same errors as ``read_json``."""
     try:
         return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: expected JSON ({error})") from None
+        raise InputError(f"{source}: expected JSON ({error})") from None
 
 
 def read_text(path: str | Path) -> str:

@@ -97,7 +97,9 @@ class Plan:
             return {}
         entries = DEFAULT_CAPTURES if entries == "surrogate" else entries
         return {
-            entry.name: (entry, load_capture_set(self.root, entry)) for entry in entries if entry.task in self.tasks
+            entry.name: (entry, load_capture_set(self.root, entry, self.release.tasks))
+            for entry in entries
+            if entry.task in self.tasks
         }
 
     def gap_report(self, kind: str = "json") -> Path:

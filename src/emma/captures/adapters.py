@@ -7,13 +7,11 @@ Canonical: complex64 ``[antennas, samples]`` of unit mean power, azimuth in degr
 from __future__ import annotations
 
 import contextlib
-import csv
 import importlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,10 +23,13 @@ from common.errors import InputError
 from common.files import atomic, write_json
 from common.hashing import canonical_json, content_hash, sha256
 from emma.captures.antennas import Fitted, canonical, check_given, told
+from emma.captures.cutting import Recording, require_complex, unit_power, windows
 from emma.captures.records import Conversion, ConversionRecord
-from emma.captures.settings import ADAPTER_CLASSES, CaptureEntry, SceneShape
+from emma.captures.settings import ADAPTER_CLASSES, Adapter, CaptureEntry, SceneShape
+from emma.captures.tables import Row, number, parse_table
 from emma.data.labels import AZIMUTH, CLASS, DETAIL, labels_beside, read_labels
 from emma.data.release import split_record
+from emma.data.samples import convert, iq_hashes
 from emma.data.scenes import METADATA_SCHEMA, SceneChunk, read_index, write_scenes
 
 #: The split of every captured scene; no fold is ever fit on it.
@@ -39,10 +40,12 @@ REAL_SPLIT = "EMMA-REAL-OOD"
 class Scenes:
     """Converted scenes of one shape: ``iq`` complex64 ``[n, antennas, samples]`` and what is known of each.
 
-    ``label`` holds degrees or a class of the task; ``session`` what is drawn as a whole; ``detail`` further facts.
+    ``name`` says where a scene comes from, in messages. ``label`` is the set's own: degrees or one of its classes;
+    ``session`` is what is drawn as a whole; ``center_frequency_hz`` 0 where nobody states it; ``detail`` further facts.
     """
 
     iq: NDArray[np.complex64]
+    name: Sequence[str]
     label: Sequence[float | str]
     session: Sequence[str]
     center_frequency_hz: Sequence[float]
@@ -63,9 +66,13 @@ class RealCaptureAdapter(ABC):
         name: the adapter's name in the configuration.
         converts: what it converts, and how.
         cannot_give: what the set does not hold.
+        needs: what the set's folder has to hold, in a line.
+        keys: of the scene in the configuration, those that it heeds; another one is refused, not left out.
     """
 
     name: ClassVar[str]
+    needs: ClassVar[str]
+    keys: ClassVar[frozenset[str]] = frozenset({"samples", "sample_rate_hz", "array"})
     converts: ClassVar[Mapping[str, str]]
     cannot_give: ClassVar[tuple[str, ...]]
 
@@ -73,7 +80,12 @@ class RealCaptureAdapter(ABC):
         self.root, self.entry, self.shape = Path(root), entry, shape
         if not self.root.is_dir():
             raise InputError(f"{root}: expected the folder of the capture set")
+        stated = set(shape.model_dump(exclude_defaults=True)) if shape else set()
+        if unheeded := sorted(stated - self.keys):
+            raise InputError(f"{entry.name}: scene.{unheeded[0]}: adapter {self.name} does not heed it, expected none")
         self._read: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+        self._notes: dict[str, list[str]] = {}
 
     @abstractmethod
     def scenes(self) -> Iterator[Scenes]:
@@ -97,18 +109,20 @@ class RealCaptureAdapter(ABC):
         """Write canonical scenes, their index, the labels beside it and the conversion record; all or none.
 
         Raises:
-            InputError: the set is not what its layout promises, or not what its readout is fit on, ``fitted``.
+            InputError: the set is not what its layout promises, or not what its readout is fit on, ``fitted``; two
+                of its scenes are the same samples.
         """
+        self._read, self._names, self._notes = {}, {}, {}
         paths = (scene_path, index_path, labels_beside(index_path), record_path)
         with contextlib.ExitStack() as stack:
             scenes, index, labels, record = (stack.enter_context(atomic(path)) for path in paths)
             array = None if self.shape is None else self.shape.array
             check_given(self.root, array, self.places_m())
             framed = (
-                canonical(self.root, chunk, self._rate(), array, fitted, angles=self.labels_are_angles)
+                canonical(self.root, self._numbered(chunk), self._rate(), array, fitted, angles=self.labels_are_angles)
                 for chunk in self.scenes()
             )
-            chunks = (SceneChunk(chunk.iq, self._metadata(chunk), self._labels(chunk)) for chunk in framed)
+            chunks = map(self._chunk, framed)
             write_scenes(scenes, index, chunks, self._label, labels_path=labels)
             done = told(array, fitted, angles=self.labels_are_angles)
             content = self._record(index, labels, done)
@@ -125,17 +139,38 @@ class RealCaptureAdapter(ABC):
         """The column that carries the set's labels."""
         return AZIMUTH if self.labels_are_angles else CLASS
 
+    def _numbered(self, scenes: Scenes) -> Scenes:
+        """The same scenes with angles as numbers; InputError for one that is none."""
+        if not self.labels_are_angles:
+            return scenes
+        return replace(scenes, label=[self._degrees(*item) for item in zip(scenes.label, scenes.name, strict=True)])
+
+    def _chunk(self, scenes: Scenes) -> SceneChunk:
+        """Scenes as they are written; InputError where samples occur twice in the set."""
+        for name, iq_sha256 in zip(scenes.name, iq_hashes(convert(scenes.iq)), strict=True):
+            if iq_sha256 in self._names:
+                raise InputError(
+                    f"{self.root}: {name}: the same samples as {self._names[iq_sha256]}, expected every scene once (a "
+                    f"copied file can be named under leave_out of real_captures.{self.entry.name})"
+                )
+            self._names[iq_sha256] = name
+        return SceneChunk(scenes.iq, self._metadata(scenes), self._labels(scenes))
+
     def _labels(self, scenes: Scenes) -> dict[str, list[Any]]:
         """Label columns; ``detail`` where the set gives further facts."""
-        values = [
-            self._class(str(x)) if isinstance(x, str) or not self.labels_are_angles else x % 360.0 for x in scenes.label
-        ]
-        columns: dict[str, list[Any]] = {self._label.name: values}
+        if self.labels_are_angles:
+            # The remainder of a negative number close to zero rounds up to 360 itself.
+            values: list[Any] = [float(label) % 360.0 % 360.0 for label in scenes.label]
+        else:
+            values = [self._class(*item) for item in zip(scenes.label, scenes.name, strict=True)]
+        columns = {self._label.name: values}
         detail = [canonical_json(value).decode() for value in scenes.detail]
         return columns | ({DETAIL.name: detail} if detail else {})
 
     def _metadata(self, scenes: Scenes) -> dict[str, list[Any]]:
         n = len(scenes.iq)
+        if empty := [name for name, text in zip(scenes.name, scenes.session, strict=True) if not text.strip()]:
+            raise InputError(f"{self.root}: {empty[0]}: session: empty, expected what is drawn as a whole")
         carriers = [float(value) for value in scenes.center_frequency_hz]
         known: dict[str, list[Any]] = {
             "task": [self.entry.task.value] * n,
@@ -160,13 +195,23 @@ class RealCaptureAdapter(ABC):
     def _rate(self) -> float:
         return self.scene.sample_rate_hz
 
-    def _class(self, label: str) -> str:
+    def _degrees(self, label: float | str, name: str) -> float:
+        try:
+            degrees = float(label)
+        except ValueError:
+            degrees = math.nan
+        if not math.isfinite(degrees):
+            raise InputError(f"{self.root}: {name}: label {label!r}, expected degrees")
+        return degrees
+
+    def _class(self, label: float | str, name: str) -> str:
         classes = self.entry.mapping.classes
-        if label not in classes:
+        if str(label) not in classes:
             raise InputError(
-                f"{self.root}: label {label}: not in mapping.classes of {self.entry.name}, expected one of {[*classes]}"
+                f"{self.root}: {name}: label {label}: not in mapping.classes of {self.entry.name}, expected one of "
+                f"{[*classes]}"
             )
-        return classes[label]
+        return classes[str(label)]
 
     def _record(self, index_path: Path, labels_path: Path, done: Mapping[str, str]) -> ConversionRecord:
         index, labels = read_index(index_path), read_labels(labels_path, self._label)
@@ -183,6 +228,8 @@ class RealCaptureAdapter(ABC):
             geometry_wavelengths=None if positions is None else tuple(map(tuple, positions)),
             files_sha256=dict(sorted(self._read.items())),
             sessions=len(set(index["session"].to_pylist())),
+            disjoint=self.disjoint(index.num_rows),
+            caveats=tuple(self.caveats()),
             **split_record(index, labels).model_dump(),
         )
         return ConversionRecord(**dict(content), record_sha256=content_hash(content.model_dump(mode="json")))
@@ -205,95 +252,115 @@ class RealCaptureAdapter(ABC):
         self._read[relative] = sha256(data)
         return data
 
-    def labels(self, *needed: str) -> list[dict[str, str]]:
-        """Rows of ``labels.csv``; InputError where it lacks one of the ``needed`` columns, or names a path twice."""
-        text = self.read("labels.csv")
-        try:
-            rows = list(csv.DictReader(text.decode("utf-8").splitlines(), strict=True))
-        except (UnicodeDecodeError, csv.Error) as error:
-            raise InputError(f"{self.root / 'labels.csv'}: expected CSV ({error})") from None
-        if not rows:
-            raise InputError(f"{self.root / 'labels.csv'}: expected at least one row")
-        for name in ("path", "session", *needed):
-            if any(row.get(name) is None for row in rows):
-                raise InputError(f"{self.root / 'labels.csv'}: {name}: expected this column in every row")
-        seen: set[str] = set()
-        for row in rows:
-            if row["path"] in seen:
-                raise InputError(f"{self.root / 'labels.csv'}: {row['path']} occurs twice, expected one label per path")
-            seen.add(row["path"])
-        return rows
+    def labels(self, *needed: str) -> list[Row]:
+        """Rows of ``labels.csv`` (``emma.captures.tables``); InputError where it lacks a ``needed`` column."""
+        path = self.root / "labels.csv"
+        if not path.is_file():
+            raise InputError(f"{path}: no such file, expected {self.needs}")
+        return parse_table(self.read(path.name), path, *needed)
 
-    def labelled_recordings(self) -> tuple[str, list[dict[str, str]]]:
-        """The label's column and the rows of ``labels.csv``; InputError unless rows and files of ``data`` match."""
-        column = self.entry.mapping.column or "label"
-        rows = self.labels(column, "sample_rate_hz", "center_freq_hz")
-        self._rate()
-        for row in rows:
-            self.inside(row["path"])
-        self.all_labelled([row["path"] for row in rows], "data/*")
-        return column, rows
-
-    def all_labelled(self, labelled: Sequence[str], pattern: str) -> None:
-        """InputError where a file that ``pattern`` matches has no label."""
-        found = {path.relative_to(self.root).as_posix() for path in self.root.glob(pattern) if path.is_file()}
-        if missing := sorted(found - set(labelled)):
-            raise InputError(f"{self.root / missing[0]}: expected a label in labels.csv, found none")
-
-    def number(self, row: Mapping[str, str], name: str, *, default: float | None = None) -> float:
+    def number(self, row: Row, name: str, *, default: float | None = None) -> float:
         """A number of a row of ``labels.csv``; ``default`` where the field is empty."""
-        try:
-            value = default if not row[name] and default is not None else float(row[name])
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            raise InputError(f"{self.root / 'labels.csv'}: {row['path']}: {name}: {row[name]!r}, expected a number")
-        return value
+        return number(row, name, self.root / "labels.csv", default=default)
+
+    def note(self, sentence: str, name: str) -> None:
+        """A caveat of the conversion, and a recording that it holds for."""
+        names = self._notes.setdefault(sentence, [])
+        if name not in names:
+            names.append(name)
+
+    def caveats(self) -> list[str]:
+        """Sentences that the conversion adds to the set's own, each with the recordings that it holds for."""
+        return [
+            f"{sentence} ({len(names)}: {', '.join(names[:3])}{', ...' if len(names) > 3 else ''})."
+            for sentence, names in sorted(self._notes.items())
+        ]
+
+    def disjoint(self, scenes: int) -> int:
+        """Scenes, of which those that may share samples count as one."""
+        return scenes
+
+
+class RecordingsAdapter(RealCaptureAdapter):
+    """A set of recordings, which are cut into scenes; a subclass says which there are and reads them."""
+
+    keys = RealCaptureAdapter.keys | {"start", "windows", "overlap", "upsample", "trailer_samples"}
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """The set's recordings in their order, by name; InputError where there is none."""
+
+    @abstractmethod
+    def astray(self) -> Iterator[str]:
+        """Files and labels that do not match, each said in a line; after ``names``."""
+
+    @abstractmethod
+    def recording(self, name: str) -> Recording:
+        """One recording; InputError for one that is not what its layout promises."""
+
+    def scenes(self) -> Iterator[Scenes]:
+        """One chunk of scenes per recording."""
+        self._rate()
+        first: Recording | None = None
+        for recording in self.recordings():
+            first = first or recording
+            channels, expected = (one.pairs.shape[1] for one in (recording, first))
+            if channels != expected:
+                raise InputError(
+                    f"{self.root}: {recording.name}: {channels} channels, expected {expected} as in {first.name}"
+                )
+            yield self._cut(recording)
+
+    def recordings(self) -> Iterator[Recording]:
+        """The recordings that are read, in their order."""
+        return map(self.recording, self.chosen())
+
+    def chosen(self) -> list[str]:
+        """Names of the recordings that are read; InputError where ``leave_out`` names one that is not there."""
+        names, left = self.names(), self.entry.leave_out
+        if fault := next(self.astray(), None):
+            raise InputError(fault)
+        if unknown := sorted(set(left) - set(names)):
+            raise InputError(f"real_captures.{self.entry.name}: leave_out: {unknown[0]} is no recording of {self.root}")
+        for name in left:
+            self.note("Recordings left out, as declared", name)
+        return [name for name in names if name not in left]
+
+    def disjoint(self, scenes: int) -> int:
+        """One per recording or annotation where windows may overlap."""
+        return scenes // self.scene.windows if self.scene.overlap else scenes
+
+    def _cut(self, recording: Recording) -> Scenes:
+        require_complex(recording)
+        found, shape = recording, self.scene
+        cut = [(span, i, *made) for span in found.spans for i, made in enumerate(windows(found, span, shape))]
+        if shape.sample_rate_hz > found.rate_hz:
+            self.note(f"Rates below the scenes' {shape.sample_rate_hz:.12g} Hz: their band is partly empty", found.name)
+        if not all(span.carrier_hz for span in found.spans):
+            self.note("Carriers unknown, written as 0 Hz in band unknown", found.name)
+        if shape.overlap and shape.windows > 1:
+            self.note("Windows that may share samples: those of one recording or annotation count as one", found.name)
+        spans, numbers, names, iq = zip(*cut, strict=True)
+        n = len(cut)
+        return Scenes(
+            unit_power(np.stack(iq), names),
+            names,
+            label=[span.label for span in spans],
+            session=[found.session] * n,
+            center_frequency_hz=[span.carrier_hz or 0.0 for span in spans],
+            device=[found.device] * n,
+            snr_db=[found.snr_db] * n,
+            detail=[{**found.detail, "window": i} for i in numbers],
+        )
 
 
 def adapter(root: str | Path, entry: CaptureEntry, shape: SceneShape | None = None) -> RealCaptureAdapter:
     """The adapter that an entry names, at work on the set in ``root``."""
-    module, _, name = ADAPTER_CLASSES[entry.adapter].partition(":")
-    kind: type[RealCaptureAdapter] = getattr(importlib.import_module(module), name)
-    return kind(root, entry, shape)
+    return adapter_class(entry.adapter)(root, entry, shape)
 
 
-def unit_power(iq: NDArray[Any]) -> NDArray[np.complex64]:
-    """Scenes ``[n, antennas, samples]`` at mean power 1, complex64; a silent scene stays zero."""
-    power = np.mean(np.abs(iq) ** 2, axis=(1, 2), keepdims=True)
-    return (iq / np.sqrt(np.where(power > 0, power, 1.0))).astype(np.complex64)
-
-
-def resample(iq: NDArray[Any], rate_hz: float, target_hz: float) -> NDArray[Any]:
-    """Change the sample rate of ``[..., samples]`` by scipy's polyphase filter (``scipy.signal.resample_poly``)."""
-    if rate_hz == target_hz:
-        return iq
-    from scipy.signal import resample_poly
-
-    ratio = Fraction(target_hz / rate_hz).limit_denominator(10_000)
-    resampled: NDArray[Any] = resample_poly(iq, ratio.numerator, ratio.denominator, axis=-1)
-    return resampled
-
-
-def windows(iq: NDArray[Any], shape: SceneShape, rate_hz: float, source: str | Path) -> NDArray[Any]:
-    """Cut a recording ``[antennas, samples]`` into scenes ``[windows, antennas, shape.samples]`` at the wanted rate.
-
-    Windows are spread evenly from ``shape.start`` to the end; each is resampled with a margin of its own length on
-    either side where the recording has it.
-
-    Raises:
-        InputError: the recording is too short for one window.
-    """
-    need = math.ceil(shape.samples * rate_hz / shape.sample_rate_hz)
-    room = iq.shape[-1] - shape.start - need
-    if room < 0:
-        raise InputError(f"{source}: {iq.shape[-1]} samples, expected at least {shape.start + need}")
-    cut = []
-    for start in shape.start + np.linspace(0, room, shape.windows).astype(int):
-        margin = min(start, need) if rate_hz != shape.sample_rate_hz else 0
-        # The margin is a whole number of output samples, so that the window starts where it is said to.
-        skip = int(margin * shape.sample_rate_hz / rate_hz)
-        first = start - round(skip * rate_hz / shape.sample_rate_hz)
-        made = resample(iq[:, first : start + 2 * need], rate_hz, shape.sample_rate_hz)
-        cut.append(made[:, skip : skip + shape.samples])
-    return np.stack(cut)
+def adapter_class(name: Adapter) -> type[RealCaptureAdapter]:
+    """The adapter of a name."""
+    module, _, kind = ADAPTER_CLASSES[name].partition(":")
+    found: type[RealCaptureAdapter] = getattr(importlib.import_module(module), kind)
+    return found

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from common.errors import InputError
-from emma.captures.adapters import RealCaptureAdapter, Scenes, unit_power, windows
+from emma.captures.adapters import RecordingsAdapter
+from emma.captures.formats import FORMATS, Format
+from emma.captures.recordings import LabelledIqAdapter
+from emma.captures.tables import Row
 
 
-class SatAudioAdapter(RealCaptureAdapter):
+class SatAudioAdapter(LabelledIqAdapter):
     """``data/*.npy`` (int16 audio) and ``labels.csv``; each satellite is a session."""
 
     name = "sat_audio"
@@ -25,27 +28,20 @@ class SatAudioAdapter(RealCaptureAdapter):
         "absolute power",
         "signal-to-noise ratio (snr_db is 0, snr_regime unknown)",
     )
+    keys = RecordingsAdapter.keys
+    needs: ClassVar = "labels.csv with path, label, session, sample_rate_hz, center_freq_hz, and int16 NPY files"
 
-    def scenes(self) -> Iterator[Scenes]:
-        """One chunk per recording."""
+    def samples(self, row: Row, rate_hz: float) -> tuple[Format, NDArray[Any]]:
+        """The analytic signal of a row's file, ``[samples, 1, 2]``."""
         from scipy.signal import hilbert
 
-        column, rows = self.labelled_recordings()
-        for row in rows:
-            data = self.read(row["path"])
-            try:
-                audio = np.load(io.BytesIO(data), allow_pickle=False)
-            except (ValueError, OSError, EOFError) as error:
-                raise InputError(f"{self.root / row['path']}: expected a complete NPY file ({error})") from None
-            if audio.ndim != 1 or audio.dtype != np.int16:
-                raise InputError(f"{self.root / row['path']}: {audio.dtype} {audio.shape}, expected int16 [samples]")
-            analytic = hilbert(audio.astype(np.float64) / 32768.0)[None]
-            cut = windows(analytic, self.scene, self.number(row, "sample_rate_hz"), row["path"])
-            n = len(cut)
-            yield Scenes(
-                unit_power(cut),
-                label=[row[column]] * n,
-                session=[row["session"]] * n,
-                center_frequency_hz=[self.number(row, "center_freq_hz", default=0.0)] * n,
-                detail=[{"group": row[column], "file": row["path"]}] * n,
-            )
+        del rate_hz
+        source, data = self.root / row["path"], self.read(row["path"])
+        try:
+            audio = np.load(io.BytesIO(data), allow_pickle=False)
+        except (ValueError, OSError, EOFError) as error:
+            raise InputError(f"{source}: expected a complete NPY file ({error})") from None
+        if audio.ndim != 1 or audio.dtype != np.int16 or not audio.size:
+            raise InputError(f"{source}: {audio.dtype} {audio.shape}, expected int16 [samples]")
+        analytic = hilbert(audio.astype(np.float64) / 32768.0)
+        return FORMATS["cf64"], analytic.view(np.float64).reshape(-1, 1, 2)

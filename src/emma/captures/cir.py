@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from common.errors import InputError
-from emma.captures.adapters import RealCaptureAdapter, Scenes, unit_power
+from emma.captures.adapters import RealCaptureAdapter, Scenes
 from emma.captures.csi import complex_pairs, read_npz, require_rows, rows_of_file
+from emma.captures.cutting import unit_power
 
 
 class CirAdapter(RealCaptureAdapter):
@@ -19,6 +20,10 @@ class CirAdapter(RealCaptureAdapter):
         "samples": "int16 pairs to complex taps as samples in time, in their order; unit mean power per scene",
         "labels": "the authors' classes by mapping; the class and the range error stay in detail",
     }
+    needs: ClassVar = (
+        "uwb.npz, and labels.csv with path, label, session, sample_rate_hz, center_freq_hz, true_range_m, "
+        "measured_range_m"
+    )
     cannot_give: ClassVar = (
         "received signal as sent: the response is the accumulator's, aligned to the first path it detected",
         "absolute power (RSL and FSL are not used)",
@@ -29,7 +34,8 @@ class CirAdapter(RealCaptureAdapter):
         """One chunk."""
         file = "uwb.npz"
         arrays = read_npz(self, file)
-        rows = rows_of_file(self, file, "label", "center_freq_hz", "sample_rate_hz", "true_range_m", "measured_range_m")
+        ranges = ("true_range_m", "measured_range_m")
+        rows = rows_of_file(self, file, "session", "label", "center_freq_hz", "sample_rate_hz", *ranges)
         taps = complex_pairs(self, file, "cir", arrays, (self.shape.samples if self.shape else 256,))
         require_rows(self, file, arrays, len(rows), "cir", "label", "log")
         for i, (row, label, log) in enumerate(zip(rows, arrays["label"], arrays["log"], strict=True)):
@@ -40,8 +46,10 @@ class CirAdapter(RealCaptureAdapter):
                 )
             if self.number(row, "sample_rate_hz") != self._rate():
                 raise InputError(f"{self.root / 'labels.csv'}: {row['path']}: sample_rate_hz: expected {self._rate()}")
+        names = [row["path"] for row in rows]
         yield Scenes(
-            unit_power(taps[:, None]),
+            unit_power(taps[:, None], names),
+            names,
             label=[row["label"] for row in rows],
             session=[row["session"] for row in rows],
             center_frequency_hz=[self.number(row, "center_freq_hz") for row in rows],

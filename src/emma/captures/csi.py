@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError
-from emma.captures.adapters import RealCaptureAdapter, Scenes, unit_power
+from emma.captures.adapters import RealCaptureAdapter, Scenes
+from emma.captures.cutting import unit_power
 
 #: Carriers that the Intel 5300 reports of a 20 MHz channel (IEEE 802.11-2020, table 9-72: grouping of two).
 CARRIERS = np.array([*range(-28, -1, 2), -1, *range(1, 28, 2), 28])
@@ -35,6 +36,9 @@ class CsiArrayAdapter(RealCaptureAdapter):
         "timing": "of an array, each element's packet timing: the line fitted to its phase over carriers, about DC",
         "power": "RSSI and AGC are not used",
     }
+    needs: ClassVar = (
+        "va16.npz (angles) or csi64.npz (links), and labels.csv with path, label, session, los, center_freq_hz"
+    )
     cannot_give: ClassVar = (
         "samples between the packets of a link",
         "a common phase of packets",
@@ -47,7 +51,7 @@ class CsiArrayAdapter(RealCaptureAdapter):
         angle = self.labels_are_angles
         file, key, n_lead = ("va16.npz", "x", 16) if angle else ("csi64.npz", "csi", 64)
         arrays = read_npz(self, file)
-        rows = rows_of_file(self, file, "label", "los", "center_freq_hz")
+        rows = rows_of_file(self, file, "session", "label", "los", "center_freq_hz")
         csi = complex_pairs(self, file, key, arrays, (n_lead, len(CARRIERS)))
         require_rows(self, file, arrays, len(rows), key, "set", "loc", "stamp", "tx")
         column = "label" if angle else (self.entry.mapping.column or "los")
@@ -69,8 +73,10 @@ class CsiArrayAdapter(RealCaptureAdapter):
         grid[..., CARRIERS % bins] = without_timing(csi) if angle else csi
         iq = np.fft.ifft(grid, axis=-1)
         iq = iq if angle else iq.reshape(len(iq), 1, -1)
+        names = [row["path"] for row in rows]
         yield Scenes(
-            unit_power(iq),
+            unit_power(iq, names),
+            names,
             label=[self.number(row, "label") for row in rows] if angle else [row[column] for row in rows],
             session=place,
             center_frequency_hz=[self.number(row, "center_freq_hz") for row in rows],

@@ -2,68 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError
-from emma.captures.adapters import RealCaptureAdapter, Scenes, unit_power, windows
+from emma.captures.adapters import RecordingsAdapter
+from emma.captures.cutting import Recording, Span
+from emma.captures.formats import FORMATS, Format, is_text, read_wav
+from emma.captures.tables import Row
 
-#: numpy type, centre and full scale of a component, by format.
-FORMATS = {"cu8": ("u1", 127.5, 127.5), "cs8": ("i1", 0.0, 128.0), "ci16": ("<i2", 0.0, 32768.0), "cf32": ("<f4", 0, 1)}
 
+class LabelledIqAdapter(RecordingsAdapter):
+    """Raw files, or WAV files of I and Q, and ``labels.csv``; the label is in the column that ``mapping.column`` names.
 
-class LabelledIqAdapter(RealCaptureAdapter):
-    """``data/*.cu8`` and ``labels.csv``; the label is in the column that ``mapping.column`` names.
-
-    Where the table has no column ``format``, a file's suffix is its format.
+    Where the table has no column ``format``, a file's suffix is its format; without a column ``session``, every file
+    is a session.
     """
 
     name = "labelled_iq"
     converts: ClassVar = {
-        "samples": "unsigned 8-bit pairs about 127.5 (cs8, ci16 and cf32 too) to complex; unit mean power per scene",
+        "samples": "unsigned 8-bit pairs about 127.5 (cs8, ci16, cf32, WAV ...) to complex; unit mean power per scene",
         "rate": "polyphase resampling to the declared rate",
-        "length": "the declared window, cut from the declared start",
+        "length": "the declared windows, between the declared start and trailer",
+        "antennas": "interleaved channels, in their order",
     }
     cannot_give: ClassVar[tuple[str, ...]] = ("absolute power", "signal-to-noise ratio where the table has no snr_db")
+    needs: ClassVar[str] = (
+        "labels.csv with path, label, session, sample_rate_hz, center_freq_hz, and the files it names"
+    )
+    keys = RecordingsAdapter.keys | {"channels", "header_bytes"}
+    #: columns of the table beside path and label
+    columns: ClassVar[tuple[str, ...]] = ("sample_rate_hz", "center_freq_hz")
 
-    def scenes(self) -> Iterator[Scenes]:
-        """One chunk per recording."""
-        column, rows = self.labelled_recordings()
-        for row in rows:
-            cut = windows(self._samples(row)[None], self.scene, self.number(row, "sample_rate_hz"), row["path"])
-            n = len(cut)
-            yield Scenes(
-                unit_power(cut),
-                label=[row[column]] * n,
-                session=[self.session(row)] * n,
-                center_frequency_hz=[self.number(row, "center_freq_hz", default=0.0)] * n,
-                device=[row.get("device")] * n,
-                snr_db=[self.number(row, "snr_db")] * n if "snr_db" in row else (),
-                detail=[{"group": row[column], "file": row["path"], "window": i} for i in range(n)],
-            )
+    def names(self) -> list[str]:
+        """Paths of the table."""
+        self._rows = {row["path"]: row for row in self.labels(self.column, *self.columns)}
+        return [*self._rows]
 
-    def session(self, row: Mapping[str, str]) -> str:
-        """The table's session."""
-        return row["session"]
+    def astray(self) -> Iterator[str]:
+        """Rows without a file, and files without a row."""
+        for name in self._rows:
+            try:
+                self.inside(name)
+            except InputError as error:
+                yield str(error)
+        for path in sorted(path for path in self.root.rglob("*") if path.is_file() and not is_text(path)):
+            if path.relative_to(self.root).as_posix() not in self._rows:
+                yield f"{path}: expected a label in labels.csv, found none"
 
-    def _samples(self, row: Mapping[str, str]) -> NDArray[np.complex64]:
-        name = row.get("format") or row["path"].rpartition(".")[2]
-        if name not in FORMATS:
-            raise InputError(f"{self.root / 'labels.csv'}: {row['path']}: format {name}, expected one of {[*FORMATS]}")
-        suffix = row["path"].rpartition(".")[2]
-        if suffix in FORMATS and suffix != name:
-            raise InputError(f"{self.root / 'labels.csv'}: {row['path']}: format {name} contradicts the file's suffix")
-        kind, centre, scale = FORMATS[name]
-        data = self.read(row["path"])
-        if not data or len(data) % (2 * np.dtype(kind).itemsize):
-            raise InputError(f"{self.root / row['path']}: {len(data)} bytes, expected whole {name} samples")
-        pairs = (np.frombuffer(data, kind).astype(np.float32) - centre) / scale
-        if not np.isfinite(pairs).all():
-            raise InputError(f"{self.root / row['path']}: NaN or infinity, expected finite samples")
-        return pairs[0::2] + 1j * pairs[1::2]
+    @property
+    def column(self) -> str:
+        """The label's column."""
+        return self.entry.mapping.column or "label"
+
+    def recording(self, name: str) -> Recording:
+        """The file of a row, whose whole length carries the row's label."""
+        row = self._rows[name]
+        rate = self.number(row, "sample_rate_hz")
+        kind, pairs = self.samples(row, rate)
+        if "session" not in row:
+            self.note("No column session: every file counts as one", name)
+        return Recording(
+            name,
+            pairs,
+            kind,
+            rate,
+            [Span(0, len(pairs), 0, len(pairs), row[self.column], self.number(row, "center_freq_hz", default=0.0))],
+            row.get("session", name),
+            row.get("device"),
+            self.number(row, "snr_db") if "snr_db" in row else 0.0,
+            {"group": row[self.column], "file": name},
+        )
+
+    def samples(self, row: Row, rate_hz: float) -> tuple[Format, NDArray[Any]]:
+        """Format and stored numbers ``[samples, channels, 2]`` of a row's file."""
+        name, source = row["path"], self.root / row["path"]
+        suffix = name.rpartition(".")[2].lower()
+        kind = row.get("format", "").lower() or suffix
+        if kind not in {*FORMATS, "wav"}:
+            expected = f"one of {', '.join(FORMATS)}, wav"
+            raise InputError(f"{self.root / 'labels.csv'}: {name}: format {kind}, expected {expected}")
+        if suffix in {*FORMATS, "wav"} and FORMATS.get(suffix) != FORMATS.get(kind):
+            raise InputError(f"{self.root / 'labels.csv'}: {name}: format {kind} contradicts the file's suffix")
+        data, shape = self.read(name), self.shape
+        channels, header = (shape.channels, shape.header_bytes) if shape else (1, 0)
+        if kind != "wav":
+            return FORMATS[kind], FORMATS[kind].pairs(memoryview(data)[header:], channels, source)
+        found, pairs, stated = read_wav(data, channels, source)
+        if stated != rate_hz:
+            raise InputError(f"{source}: {stated:.12g} Hz, but sample_rate_hz in labels.csv is {rate_hz:.12g}")
+        return found, pairs
 
 
 class MixedIqAdapter(LabelledIqAdapter):
@@ -76,8 +106,5 @@ class MixedIqAdapter(LabelledIqAdapter):
         "absolute power",
         "signal-to-noise ratio (snr_db is 0, snr_regime unknown)",
     )
-
-    def scenes(self) -> Iterator[Scenes]:
-        """One chunk per recording."""
-        self.labels("format")
-        yield from super().scenes()
+    needs: ClassVar = LabelledIqAdapter.needs + ", with a column format"
+    columns: ClassVar = (*LabelledIqAdapter.columns, "format")

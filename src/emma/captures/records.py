@@ -27,6 +27,8 @@ class Conversion(Strict):
         files_sha256: SHA-256 by file that was read.
         scenes: number of scenes.
         sessions: number of sessions.
+        disjoint: number of scenes where those that overlap in one recording or annotation count as one.
+        caveats: sentences that the conversion adds to the set's own, such as unknown carriers; shown with its score.
         index_hash: content hash of the index.
         labels_hash: content hash of the labels.
     """
@@ -43,6 +45,8 @@ class Conversion(Strict):
     files_sha256: dict[str, str]
     scenes: int
     sessions: int
+    disjoint: int
+    caveats: tuple[str, ...]
     index_hash: str
     labels_hash: str
 

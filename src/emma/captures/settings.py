@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -10,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from common.errors import InputError
 from common.files import parse, read_yaml
 from emma.captures.antennas import StatedArray
-from emma.tasks import Anchors, Strict, TaskID
+from emma.tasks import Anchors, Strict, TaskID, TaskSpec
 
 Adapter = Literal[
     "sigmf",
@@ -81,19 +82,36 @@ class CaptureEntry(Strict):
     mapping: Annotated[Labels, Field(description="where the set keeps its labels, and what the task calls them")] = (
         Labels()
     )
+    leave_out: Annotated[
+        tuple[str, ...],
+        Field(description="recordings that are not read, such as a copy of another; shown in the conversion record"),
+    ] = ()
 
 
 class SceneShape(Strict):
     """The canonical scene that a recording becomes.
 
     ``samples`` at ``sample_rate_hz``; ``windows`` of them per recording, evenly spread from source sample ``start`` on.
+    Recordings are taken to far higher rates, and windows share samples, only where ``upsample`` and ``overlap`` say so.
+    ``channels`` and ``header_bytes`` are of raw files; SigMF recordings say these themselves.
     ``array`` says how the antennas stood and how bearings were measured.
     """
 
     samples: Annotated[int, Field(ge=1, description="samples per scene")]
     sample_rate_hz: Annotated[float, Field(gt=0, allow_inf_nan=False, description="sample rate of a scene, in Hz")]
-    start: Annotated[int, Field(ge=0, description="first sample of the recording that is used")] = 0
-    windows: Annotated[int, Field(ge=1, description="scenes per recording, evenly spread")] = 1
+    start: Annotated[
+        int, Field(ge=0, description="first sample that is used of a recording, or of a SigMF annotation")
+    ] = 0
+    windows: Annotated[int, Field(ge=1, description="scenes per recording or annotation, evenly spread")] = 1
+    overlap: Annotated[
+        bool, Field(description="windows may share samples; those of one recording or annotation then count as one")
+    ] = False
+    upsample: Annotated[
+        bool, Field(description="recordings may be taken up by more than a quarter in rate, their band partly empty")
+    ] = False
+    channels: Annotated[int, Field(ge=1, description="interleaved channels of a raw file or WAV, the antennas")] = 1
+    header_bytes: Annotated[int, Field(ge=0, description="bytes at the start of a raw file that are no samples")] = 0
+    trailer_samples: Annotated[int, Field(ge=0, description="samples at the end of a recording that are not used")] = 0
     array: Annotated[
         StatedArray | None,
         Field(description="how the antennas stood, and how bearings were measured; required of a real set of angles"),
@@ -195,8 +213,15 @@ DEFAULT_CAPTURES = tuple(
 )
 
 
-def load_capture_set(root: str | Path, entry: CaptureEntry) -> CaptureSet:
+def load_capture_set(
+    root: str | Path, entry: CaptureEntry, tasks: Mapping[TaskID, TaskSpec] | None = None
+) -> CaptureSet:
     """Read ``config/captures/NAME.yaml`` of an entry.
+
+    Args:
+        root: the project's folder.
+        entry: the set's entry.
+        tasks: the release's; where given, the labels that the entry maps to are checked against the task.
 
     Raises:
         InputError: no such file, a wrong key, or a file that contradicts the entry.
@@ -221,4 +246,19 @@ def load_capture_set(root: str | Path, entry: CaptureEntry) -> CaptureSet:
     for name in entry.mapping.classes.values():
         if declared.classes and name not in declared.classes:
             raise InputError(f"real_captures.{entry.name}: mapping.classes: {name} is not among the classes of {path}")
+    if tasks is not None:
+        check_mapping(entry, tasks[entry.task])
     return declared
+
+
+def check_mapping(entry: CaptureEntry, spec: TaskSpec) -> None:
+    """InputError unless an entry maps its labels to what the task has: its classes, or degrees."""
+    where, named = f"real_captures.{entry.name}: mapping.classes:", entry.mapping.classes
+    if not spec.classes and named:
+        raise InputError(f"{where} {[*named]}, expected none: labels of {entry.task} are degrees")
+    if spec.classes and not named:
+        raise InputError(f"{where} expected the set's names of the classes of {entry.task}, found none")
+    if unknown := sorted(set(named.values()) - set(spec.classes)):
+        raise InputError(f"{where} {unknown[0]!r} is no class of {entry.task}, expected one of {[*spec.classes]}")
+    if "" in {name.strip() for name in named}:
+        raise InputError(f"{where} an empty name, expected the set's own names of classes")

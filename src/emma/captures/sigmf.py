@@ -1,25 +1,56 @@
-"""SigMF recordings (https://sigmf.org): every annotation with a label is a scene, of one or more channels."""
+"""SigMF recordings (https://sigmf.org): every annotation with a label is a scene, of one or more channels.
+
+Keys are those of the SigMF specification, 1.2. The sigmf package validates metadata; samples are read here, since it
+leaves `core:offset` and the headers of later captures to its user, and centres unsigned bytes at 128.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import hashlib
+import itertools
+import lzma
+import posixpath
+import tarfile
 import warnings
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
 from common.errors import InputError
-from common.files import read_json
-from common.hashing import sha256
-from emma.captures.adapters import RealCaptureAdapter, Scenes, unit_power, windows
+from common.files import parse_json
+from emma.captures.adapters import RecordingsAdapter
+from emma.captures.cutting import Recording
+from emma.captures.formats import FORMATS, is_text
+from emma.captures.segments import segments, spans
 
-#: Sample formats that are read; the value is the bytes of one complex sample of one channel.
-DATATYPES = {"cu8": 2, "ci8": 2, "ci16_le": 4, "ci16_be": 4, "cf32_le": 8, "cf32_be": 8}
+#: Complex sample formats by the specification's names.
+DATATYPES = {name: kind for name, kind in FORMATS.items() if name in {"cu8", "ci8"} or name.endswith(("_le", "_be"))}
+#: What may stand in a `core:` key where the schema, which takes 2000.0 for an integer, would let a fraction pass.
+_WHOLE = {
+    "global": ("core:num_channels", "core:offset", "core:trailing_bytes"),
+    "captures": ("core:sample_start", "core:header_bytes", "core:global_index"),
+    "annotations": ("core:sample_start", "core:sample_count"),
+}
+_META, _DATA, _COLLECTION = ".sigmf-meta", ".sigmf-data", ".sigmf-collection"
+_ARCHIVES = (".sigmf", ".sigmf.gz", ".sigmf.xz")
 
 
-class SigmfAdapter(RealCaptureAdapter):
-    """A folder of SigMF recordings, each checked against its ``core:sha512`` and its own metadata.
+@dataclass(frozen=True)
+class _Pair:
+    """A recording as it lies: its metadata's name ``meta`` in the folder, or in the archive ``place``."""
+
+    name: str
+    place: Path
+    meta: str
+    packed: bool = False
+
+
+class SigmfAdapter(RecordingsAdapter):
+    """A folder of SigMF recordings or archives, each checked against its ``core:sha512`` and its own metadata.
 
     An annotation's ``core:label`` is the class, or the azimuth in degrees; an annotation may be longer than a scene,
     and gives ``windows`` scenes. A recording is one session unless its global ``emma:session`` says another.
@@ -27,115 +58,195 @@ class SigmfAdapter(RealCaptureAdapter):
 
     name = "sigmf"
     converts: ClassVar = {
-        "samples": "cu8, ci8, ci16 and cf32 to complex float, full scale 1; then unit mean power per scene",
+        "samples": f"{', '.join(DATATYPES)} to complex, full scale 1; unit mean power per scene",
         "rate": "polyphase resampling to the declared rate",
         "antennas": "SigMF channels, in their order",
         "labels": "core:label of annotations",
     }
     cannot_give: ClassVar = ("absolute power", "signal-to-noise ratio (snr_db is 0, snr_regime unknown)")
-    #: which metadata files of the folder are recordings
-    pattern: ClassVar[str] = "**/*.sigmf-meta"
+    needs: ClassVar = "SigMF recordings (*.sigmf-meta with its data, or *.sigmf), every annotation with a core:label"
+    #: folders in which recordings lie, as a pattern
+    folder: ClassVar[str] = "**"
 
-    def scenes(self) -> Iterator[Scenes]:
-        """One chunk of scenes per recording."""
-        metas = sorted(self.root.glob(self.pattern))
-        if not metas:
-            raise InputError(f"{self.root}: expected recordings {self.pattern}, found none")
-        datas = {path.with_suffix("") for path in self.root.glob("**/*.sigmf-data")}
-        if alone := sorted(datas - {path.with_suffix("") for path in metas}):
-            raise InputError(f"{alone[0]}.sigmf-data: expected its metadata beside it, found none")
-        for meta in metas:
-            yield self._recording(meta)
+    def names(self) -> list[str]:
+        """Metadata files and recordings in archives, by their path without suffix."""
+        self._pairs = {pair.name: pair for pair in sorted(self._found(), key=lambda pair: pair.name)}
+        if not self._pairs:
+            others = sorted({path.suffix for path in self.root.rglob("*") if path.is_file() and not is_text(path)})
+            found = f"files {', '.join(others)} (adapter labelled_iq reads raw files)" if others else "none"
+            raise InputError(f"{self.root}: expected recordings {self.folder}/*{_META}, found {found}")
+        return [*self._pairs]
 
     def label(self, meta: Path, annotation: dict[str, Any]) -> str | None:
         """The set's own name of what an annotation marks."""
         del meta
-        return annotation.get("core:label")
+        label: str | None = annotation.get("core:label")
+        return label
 
-    def session(self, meta: Path, metadata: dict[str, Any]) -> str:
-        """What a recording belongs to; recordings of one session are drawn together."""
-        return str(metadata["global"].get("emma:session", meta.relative_to(self.root).with_suffix("").as_posix()))
+    def session(self, meta: Path, metadata: dict[str, Any]) -> str | None:
+        """What a recording belongs to; recordings of one session are drawn together. None for a session of its own."""
+        del meta
+        session: str | None = metadata["global"].get("emma:session")
+        return session
 
-    def _recording(self, meta: Path) -> Scenes:
-        recording, metadata = self._open(meta)
-        head, shape = metadata["global"], self.scene
-        rate = float(head["core:sample_rate"])
-        iq, labels, carriers = [], [], []
-        for annotation in metadata["annotations"]:
-            label = self.label(meta, annotation)
-            if label is None:
-                raise InputError(f"{meta}: annotations: no core:label, expected one in every annotation")
-            start = annotation["core:sample_start"]
-            count = annotation.get("core:sample_count", recording.sample_count - start)
-            if start < 0 or count < 1 or start + count > recording.sample_count:
-                raise InputError(
-                    f"{meta}: annotations: samples {start} to {start + count}, expected within the recording's "
-                    f"{recording.sample_count}"
-                )
-            samples = np.atleast_2d(np.asarray(recording.read_samples(start, count)).T)
-            if not np.isfinite(samples).all():
-                raise InputError(f"{meta.with_suffix('.sigmf-data')}: NaN or infinity, expected finite samples")
-            cut = windows(samples, shape, rate, meta)
-            iq.append(cut)
-            labels += [self._value(meta, label)] * len(cut)
-            carriers += [self._carrier(metadata, start)] * len(cut)
-        session = self.session(meta, metadata)
-        device = str(head["core:hw"]) if "core:hw" in head else None
-        kind, expected = head.get("emma:kind", "real"), "surrogate" if self.entry.path is None else "real"
-        if kind != expected:
-            raise InputError(f"{meta}: emma:kind: {kind}, expected {expected}: a surrogate is never called real")
-        detail = {"recording": meta.stem, "kind": kind}
-        n = len(labels)
-        return Scenes(unit_power(np.concatenate(iq)), labels, [session] * n, carriers, [device] * n, (), [detail] * n)
+    def recording(self, name: str) -> Recording:
+        """One recording, its annotations as spans."""
+        pair = self._pairs[name]
+        where = f"{pair.place}: {pair.meta}" if pair.packed else str(pair.place)
+        metadata = self._described(pair, where)
+        head = metadata["global"]
+        data = self._bytes(pair, _dataset_of(pair.meta, head))
+        kind, channels = DATATYPES[head["core:datatype"]], head.get("core:num_channels", 1)
+        parts, payload = segments(metadata, data, kind.width * channels, where)
+        if "core:sha512" in head and hashlib.sha512(data).hexdigest() != head["core:sha512"].lower():
+            raise InputError(f"{where}: core:sha512: not the hash of the data beside it, expected what was described")
+        labels = [self.label(pair.place, annotation) for annotation in metadata["annotations"]]
+        if not all(isinstance(label, str) and label.strip() for label in labels):
+            raise InputError(f"{where}: annotations: no core:label, expected one in every annotation")
+        labelled = spans(metadata, parts, [str(label) for label in labels], where)
+        if any(one.stop > other.start for one, other in itertools.pairwise(labelled)):
+            self.note("Annotations in bands apart hold the same samples: each scene holds the whole band", name)
+        session = self.session(pair.place, metadata)
+        if not isinstance(session, str | None):
+            raise InputError(f"{where}: emma:session: {session!r}, expected text")
+        origin, expected = head.get("emma:kind", "real"), "surrogate" if self.entry.path is None else "real"
+        if origin != expected:
+            raise InputError(f"{where}: emma:kind: {origin}, expected {expected}: a surrogate is never called real")
+        return Recording(
+            name,
+            kind.pairs(payload, channels, where),
+            kind,
+            float(head["core:sample_rate"]),
+            labelled,
+            name if session is None else session,
+            str(head["core:hw"]) if "core:hw" in head else None,
+            detail={"recording": name.rpartition("/")[2], "kind": origin},
+        )
 
-    def _value(self, meta: Path, label: str) -> float | str:
-        if not self.labels_are_angles:
-            return label
+    def astray(self) -> Iterator[str]:
+        """Recordings outside the layout's folders, and files of samples that no metadata names."""
+        files = [path for path in self._files() if not is_text(path)]
+        wanted = set(self.root.glob(f"{self.folder}/*"))
+        named = {self.root / self._dataset_name(path) for path in files if path.name.endswith(_META)}
+        for path in files:
+            if path.name.endswith((_META, *_ARCHIVES)):
+                if path not in wanted:
+                    yield f"{path}: expected recordings of adapter {self.name} in folders {self.folder}"
+            elif path.name.endswith(_COLLECTION):
+                self.note("Collections are not read: each recording is one of its own", self._name(path))
+            elif path not in named:
+                expected = "its metadata beside it" if path.name.endswith(_DATA) else "SigMF recordings alone"
+                yield f"{path}: expected {expected}, found none: its samples would be left out"
+
+    def _found(self) -> Iterator[_Pair]:
+        """Recordings and archives of the folder."""
+        for path in self._files():
+            if path.name.endswith(_META):
+                yield _Pair(self._name(path).removesuffix(_META), path, self._name(path))
+            elif path.name.endswith(_ARCHIVES):
+                for member in self._members(path):
+                    if member.endswith(_META):
+                        yield _Pair(f"{self._name(path)}/{member.removesuffix(_META)}", path, member, packed=True)
+
+    def _files(self) -> list[Path]:
+        return sorted(path for path in self.root.rglob("*") if path.is_file())
+
+    def _dataset_name(self, meta: Path) -> str:
+        """The dataset's file of a metadata file that may be broken, which is said where the recording is read."""
         try:
-            return float(label)
-        except ValueError:
-            raise InputError(f"{meta}: annotations: core:label {label!r}, expected degrees") from None
+            head = parse_json(meta.read_bytes(), meta)["global"]
+        except (InputError, OSError, KeyError, TypeError):
+            head = {}
+        return _dataset_of(self._name(meta), head if isinstance(head, dict) else {})
 
-    @staticmethod
-    def _carrier(metadata: dict[str, Any], start: int) -> float:
-        before = [c for c in metadata["captures"] if c["core:sample_start"] <= start]
-        return float(before[-1].get("core:frequency", 0.0)) if before else 0.0
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix()
 
-    def _open(self, meta: Path) -> tuple[Any, dict[str, Any]]:
-        """The recording by the sigmf package, after what it does not check has been checked."""
-        from sigmf import SigMFFile
-        from sigmf.error import SigMFError
+    def _members(self, archive: Path) -> list[str]:
+        """Files of a tar archive by name; the archive's hash goes into the record."""
+        self.read(self._name(archive))
+        with self._open(archive) as tar:
+            return sorted(member.name for member in tar.getmembers() if member.isfile())
 
-        relative = self.inside(meta.relative_to(self.root).as_posix()).relative_to(self.root).as_posix()
-        metadata = read_json(meta)
+    @contextlib.contextmanager
+    def _open(self, archive: Path) -> Iterator[tarfile.TarFile]:
+        try:
+            with tarfile.open(archive) as tar:
+                yield tar
+        except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+            raise InputError(f"{archive}: expected a complete tar archive, plain, gz or xz ({error})") from None
+
+    def _bytes(self, pair: _Pair, member: str) -> bytes:
+        """A file of a recording, by its name in the archive or the folder."""
+        if not pair.packed:
+            if not (self.root / member).is_file():
+                raise InputError(f"{self.root / member}: no such file, although its metadata is there")
+            return self.read(member)
+        with self._open(pair.place) as tar:
+            try:
+                file = tar.extractfile(member)
+            except KeyError:
+                file = None
+            if file is None:
+                raise InputError(f"{pair.place}: {member}: no such file, although its metadata is there")
+            return file.read()
+
+    def _described(self, pair: _Pair, where: str) -> dict[str, Any]:
+        """Metadata after every check that needs no sample."""
+        metadata = parse_json(self._bytes(pair, pair.meta), where)
         head = metadata.get("global") if isinstance(metadata, dict) else None
         if not isinstance(head, dict):
-            raise InputError(f"{meta}: global: expected the SigMF global object")
-        datatype, rate = head.get("core:datatype"), head.get("core:sample_rate")
+            raise InputError(f"{where}: global: expected the SigMF global object")
+        datatype, rate = str(head.get("core:datatype")), head.get("core:sample_rate")
         if datatype not in DATATYPES:
-            raise InputError(f"{meta}: core:datatype: {datatype}, expected one of {', '.join(DATATYPES)}")
-        if not isinstance(rate, int | float) or not rate > 0:
-            raise InputError(f"{meta}: core:sample_rate: {rate}, expected a rate in hertz")
-        if not metadata.get("annotations"):
-            raise InputError(f"{meta}: annotations: expected at least one, with a label")
-        data = meta.with_suffix(".sigmf-data")
-        if not data.is_file():
-            raise InputError(f"{data}: no such file, although its metadata is there")
-        width = DATATYPES[datatype] * int(head.get("core:num_channels", 1))
-        if data.stat().st_size == 0 or data.stat().st_size % width:
-            raise InputError(f"{data}: {data.stat().st_size} bytes, expected whole samples of {width} bytes each")
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            try:
-                # The package compares core:sha512 where the metadata states it.
-                recording = SigMFFile(metadata=metadata, data_file=data)
-                recording.validate()
-            except (SigMFError, Warning, KeyError, TypeError, ValueError) as error:
-                raise InputError(f"{meta}: expected a valid SigMF recording ({error})") from None
-            except Exception as error:
-                if type(error).__module__.partition(".")[0] != "jsonschema":
-                    raise
-                raise InputError(f"{meta}: expected SigMF metadata ({getattr(error, 'message', error)})") from None
-        for path in (relative, data.relative_to(self.root).as_posix()):
-            self._read[path] = sha256((self.root / path).read_bytes())
-        return recording, metadata
+            real = "real-valued, " if datatype.startswith("r") else ""
+            raise InputError(f"{where}: core:datatype: {datatype}, {real}expected one of {', '.join(DATATYPES)}")
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not rate > 0:
+            raise InputError(f"{where}: core:sample_rate: {rate}, expected a rate in hertz")
+        if head.get("core:metadata_only"):
+            raise InputError(f"{where}: core:metadata_only: expected a recording, with its samples")
+        if "/" in str(head.get("core:dataset", "")):
+            raise InputError(f"{where}: core:dataset: {head['core:dataset']}, expected a file beside the metadata")
+        _require_whole(metadata, where)
+        _validate(metadata, where)
+        for extension in head.get("core:extensions", []):
+            if extension.get("optional") is False:
+                raise InputError(f"{where}: core:extensions: {extension['name']}: not optional, expected none such")
+        if not metadata["annotations"]:
+            raise InputError(f"{where}: annotations: expected at least one, with a label")
+        return dict(metadata)
+
+
+def _require_whole(metadata: Mapping[str, Any], where: str) -> None:
+    """InputError for an index or count that is no whole number."""
+    for part, keys in _WHOLE.items():
+        objects = metadata.get(part)
+        for item in objects if isinstance(objects, list) else [objects]:
+            for key in keys:
+                value = item.get(key, 0) if isinstance(item, dict) else 0
+                if type(value) is not int or value < 0:
+                    raise InputError(f"{where}: {part}: {key}: {value}, expected a whole number of 0 or more")
+
+
+def _dataset_of(meta: str, head: Mapping[str, Any]) -> str:
+    """The dataset's file beside a metadata file: ``core:dataset``, or the same name as the metadata's."""
+    named = head.get("core:dataset")
+    return meta.removesuffix(_META) + _DATA if named is None else posixpath.join(posixpath.dirname(meta), str(named))
+
+
+def _validate(metadata: dict[str, Any], where: str) -> None:
+    """InputError unless the sigmf package finds the metadata valid: schema, order, declared extensions."""
+    from sigmf import SigMFFile
+    from sigmf.error import SigMFError
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            SigMFFile(metadata=copy.deepcopy(metadata)).validate()
+        except (SigMFError, Warning, KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"{where}: expected SigMF metadata ({error})") from None
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] != "jsonschema":
+                raise
+            place = getattr(error, "json_path", "$").removeprefix("$.")
+            raise InputError(f"{where}: {place}: {getattr(error, 'message', error)}, expected SigMF metadata") from None

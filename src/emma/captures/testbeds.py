@@ -12,9 +12,9 @@ class ColosseumAdapter(SigmfAdapter):
     """``SCENARIO/NODE/*.sigmf-meta``: the emulated scenario is the session; labels are the annotations'."""
 
     name = "colosseum"
-    pattern: ClassVar[str] = "*/*/*.sigmf-meta"
+    folder: ClassVar[str] = "*/*"
 
-    def session(self, meta: Path, metadata: dict[str, Any]) -> str:
+    def session(self, meta: Path, metadata: dict[str, Any]) -> str | None:
         """The scenario's folder."""
         del metadata
         return meta.parent.parent.name
@@ -24,7 +24,7 @@ class PowderAdapter(SigmfAdapter):
     """``DAY/TRANSMITTER/*.sigmf-meta``: the day is the session; without an own label, the transmitter is the label."""
 
     name = "powder"
-    pattern: ClassVar[str] = "*/*/*.sigmf-meta"
+    folder: ClassVar[str] = "*/*"
 
     def session(self, meta: Path, metadata: dict[str, Any]) -> str:
         """The day's folder."""
@@ -41,7 +41,7 @@ class CosmosAdapter(SigmfAdapter):
     """``EXPERIMENT/*.sigmf-meta``: the experiment is the session; labels are the annotations'."""
 
     name = "cosmos"
-    pattern: ClassVar[str] = "*/*.sigmf-meta"
+    folder: ClassVar[str] = "*"
 
     def session(self, meta: Path, metadata: dict[str, Any]) -> str:
         """The experiment's folder."""

@@ -15,11 +15,14 @@ from rfgen.recipe import Recipe
 
 
 def write_sigmf(folder: Path, name: str, pairs: np.ndarray, **changes) -> Path:
-    """One recording; ``pairs`` is the integer or float array as it lies in the file, interleaved."""
+    """One recording; ``pairs`` is the integer or float array as it lies in the file, interleaved.
+
+    Annotations are (start, count, label) with further keys, without a count or label where that is None.
+    """
     datatype = changes.pop("datatype", "ci8")
     channels = changes.pop("channels", 1)
     count = len(pairs) // (2 * channels)
-    data = pairs.tobytes()
+    data = changes.pop("data", pairs.tobytes())
     head = {
         "core:datatype": datatype,
         "core:sample_rate": changes.pop("rate", 1e6),
@@ -30,17 +33,20 @@ def write_sigmf(folder: Path, name: str, pairs: np.ndarray, **changes) -> Path:
     annotations = changes.pop("annotations", [(0, count, "a")])
     meta = {
         "global": head | changes.pop("head", {}),
-        "captures": [{"core:sample_start": 0, "core:frequency": 2.44e9}],
-        "annotations": [
-            {"core:sample_start": start, "core:sample_count": length} | ({"core:label": label} if label else {})
-            for start, length, label in annotations
-        ],
+        "captures": changes.pop("captures", [{"core:sample_start": 0, "core:frequency": 2.44e9}]),
+        "annotations": [annotation(*values) for values in annotations],
     }
+    assert not changes
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.sigmf-data").write_bytes(data)
     path = folder / f"{name}.sigmf-meta"
     path.write_text(json.dumps(meta))
     return path
+
+
+def annotation(start, count, label, more=None) -> dict:
+    known = {"core:sample_start": start, "core:sample_count": count, "core:label": label}
+    return {key: value for key, value in known.items() if value is not None} | (more or {})
 
 
 def write_labels(folder: Path, rows: list[dict]) -> None:

@@ -255,7 +255,7 @@ def _captures(project, manifest, backbones, seed):
     frozen = split_record(read_index(path), read_labels(labels_beside(path), label))
     facts = {"adapter": "sigmf", "set": declared.name, "task": declared.task, "split": REAL_SPLIT, "scene": None}
     facts |= {"mapping": Labels(), "converts": {}, "cannot_give": (), "geometry_wavelengths": None, "files_sha256": {}}
-    facts |= {"sessions": 4, **frozen.model_dump()}
+    facts |= {"sessions": 4, "disjoint": frozen.scenes, "caveats": (), **frozen.model_dump()}
     content = Conversion(**facts)
     record = ConversionRecord(**facts, record_sha256=content_hash(content.model_dump(mode="json")))
     write_json(folder / "record.json", record.model_dump(mode="json"))

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from common.errors import InputError
 from emma.captures.adapters import adapter
 from emma.captures.settings import CaptureEntry, Labels, SceneShape
 from emma.data.labels import CLASS, read_labels
@@ -84,7 +85,7 @@ def test_packets_of_links_are_causal(captures):
 
 
 @pytest.mark.parametrize(
-    ("folder", "name", "task", "mapping", "shape", "scenes", "classes"),
+    ("folder", "name", "task", "mapping", "shape", "scenes", "classes", "left"),
     [
         (
             "rtl433_2015",
@@ -92,8 +93,9 @@ def test_packets_of_links_are_causal(captures):
             "E-ID-AMC",
             Labels(column="modulation", classes={"OOK": "OOK", "2FSK": "2FSK"}),
             {"samples": 16384, "sample_rate_hz": 250e3},
-            152,
-            {"OOK": 120, "2FSK": 32},
+            151,
+            {"OOK": 119, "2FSK": 32},
+            ["data/UPM_02__gfile002.cu8"],
         ),
         (
             "sat_audio_amc",
@@ -103,26 +105,46 @@ def test_packets_of_links_are_causal(captures):
             {"samples": 8192, "sample_rate_hz": 48e3},
             71,
             {"2FSK": 43, "FM": 10, "BPSK": 18},
+            [],
         ),
         (
             "mixed_iq",
             "mixed_iq",
             "E-ID-DRONE",
             Labels(classes={"drone": "present", "cellular": "absent", "adsb": "absent"}),
-            {"samples": 4096, "sample_rate_hz": 20e6, "windows": 8},
+            {"samples": 4096, "sample_rate_hz": 20e6, "windows": 8, "upsample": True},
             48,
             {"present": 8, "absent": 40},
+            [],
+        ),
+        (
+            "pluto_5g",
+            "labelled_iq",
+            "E-ID-FP",
+            Labels(column="device", classes={"Pluto1": "U01", "Pluto2": "U02", "Pluto3": "U03"}),
+            {"samples": 4096, "sample_rate_hz": 7.68e6, "windows": 4},
+            32,
+            {"U01": 12, "U02": 12, "U03": 8},
+            [],
         ),
     ],
 )
-def test_recordings_convert(captures, tmp_path, folder, name, task, mapping, shape, scenes, classes):
-    entry = CaptureEntry(name="set", adapter=name, path="x", task=task, mapping=mapping)
+def test_recordings_convert(captures, tmp_path, folder, name, task, mapping, shape, scenes, classes, left):
+    entry = CaptureEntry(name="set", adapter=name, path="x", task=task, mapping=mapping, leave_out=left)
     made = adapter(captures / folder, entry, SceneShape(**shape))
     record = made.convert(tmp_path / "s.parquet", tmp_path / "index.parquet", tmp_path / "r.json")
     labels = read_labels(tmp_path / "labels.parquet", CLASS)["class"].to_pylist()
     assert record.scenes == scenes
     assert {label: labels.count(label) for label in set(labels)} == classes
     assert json.loads((tmp_path / "r.json").read_text()) == record.model_dump(mode="json")
+
+
+def test_the_same_bytes_under_two_names_are_found(captures, tmp_path):
+    mapping = Labels(column="modulation", classes={"OOK": "OOK", "2FSK": "2FSK"})
+    entry = CaptureEntry(name="set", adapter="labelled_iq", path="x", task="E-ID-AMC", mapping=mapping)
+    made = adapter(captures / "rtl433_2015", entry, SceneShape(samples=16384, sample_rate_hz=250e3))
+    with pytest.raises(InputError, match=r"UPM_02__gfile002.cu8.*the same samples as data/UPM_02__gfile001.cu8"):
+        made.convert(tmp_path / "s.parquet", tmp_path / "index.parquet", tmp_path / "r.json")
 
 
 def test_keying_shows_in_the_bytes(captures):
