@@ -97,7 +97,7 @@ def _set_record(manifest: DataReleaseManifest, declared: CaptureSet, conversion:
         adapter=conversion.adapter,
         licence=declared.licence,
         demonstration=declared.demonstration,
-        caveats=declared.caveats,
+        caveats=(*declared.caveats, *conversion.caveats),
         metric=spec.metric,
         unit=spec.unit,
         classes=spec.classes,

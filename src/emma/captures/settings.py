@@ -15,9 +15,9 @@ from emma.tasks import Anchors, Strict, TaskID, TaskSpec
 
 Adapter = Literal[
     "sigmf",
-    "colosseum",
-    "powder",
-    "cosmos",
+    "colosseum_assumed",
+    "powder_assumed",
+    "cosmos_assumed",
     "csi_array",
     "cir",
     "labelled_iq",
@@ -28,9 +28,9 @@ Adapter = Literal[
 #: Class of each adapter, ``module:name``, imported where a set is converted; the workflow takes its code from here.
 ADAPTER_CLASSES: dict[Adapter, str] = {
     "sigmf": "emma.captures.sigmf:SigmfAdapter",
-    "colosseum": "emma.captures.testbeds:ColosseumAdapter",
-    "powder": "emma.captures.testbeds:PowderAdapter",
-    "cosmos": "emma.captures.testbeds:CosmosAdapter",
+    "colosseum_assumed": "emma.captures.testbeds:ColosseumAdapter",
+    "powder_assumed": "emma.captures.testbeds:PowderAdapter",
+    "cosmos_assumed": "emma.captures.testbeds:CosmosAdapter",
     "csi_array": "emma.captures.csi:CsiArrayAdapter",
     "cir": "emma.captures.cir:CirAdapter",
     "labelled_iq": "emma.captures.recordings:LabelledIqAdapter",

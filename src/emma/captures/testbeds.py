@@ -1,4 +1,7 @@
-"""Thin layouts over the SigMF reader, for the public testbeds whose recordings come as folders of SigMF files."""
+"""Thin layouts over the SigMF reader for three public testbeds; the layouts are assumed, and their names say so.
+
+No published recording of these testbeds in such folders was at hand: check the layout of your own first.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from emma.captures.sigmf import SigmfAdapter
 class ColosseumAdapter(SigmfAdapter):
     """``SCENARIO/NODE/*.sigmf-meta``: the emulated scenario is the session; labels are the annotations'."""
 
-    name = "colosseum"
+    name = "colosseum_assumed"
     folder: ClassVar[str] = "*/*"
 
     def session(self, meta: Path, metadata: dict[str, Any]) -> str | None:
@@ -23,7 +26,7 @@ class ColosseumAdapter(SigmfAdapter):
 class PowderAdapter(SigmfAdapter):
     """``DAY/TRANSMITTER/*.sigmf-meta``: the day is the session; without an own label, the transmitter is the label."""
 
-    name = "powder"
+    name = "powder_assumed"
     folder: ClassVar[str] = "*/*"
 
     def session(self, meta: Path, metadata: dict[str, Any]) -> str:
@@ -40,7 +43,7 @@ class PowderAdapter(SigmfAdapter):
 class CosmosAdapter(SigmfAdapter):
     """``EXPERIMENT/*.sigmf-meta``: the experiment is the session; labels are the annotations'."""
 
-    name = "cosmos"
+    name = "cosmos_assumed"
     folder: ClassVar[str] = "*"
 
     def session(self, meta: Path, metadata: dict[str, Any]) -> str:

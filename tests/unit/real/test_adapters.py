@@ -72,9 +72,9 @@ def test_canonical_scenes_and_record(tmp_path, reader, sigmf_set):
 def test_testbed_layouts(tmp_path, rng):
     pairs = rng.integers(-100, 100, 256).astype(np.int8)
     for name, folder, label, session in (
-        ("colosseum", "scenario1/node3", "a", "scenario1"),
-        ("powder", "day2/tx7", None, "day2"),
-        ("cosmos", "run5", "a", "run5"),
+        ("colosseum_assumed", "scenario1/node3", "a", "scenario1"),
+        ("powder_assumed", "day2/tx7", None, "day2"),
+        ("cosmos_assumed", "run5", "a", "run5"),
     ):
         write_sigmf(tmp_path / name / folder, "r", pairs, annotations=[(0, 128, label)])
         mapping = Labels(classes={"a": "OOK", "tx7": "2FSK"})

@@ -254,7 +254,7 @@ def test_a_recording_outside_a_testbed_s_folders(tmp_path, pairs):
     write_sigmf(tmp_path / "set/scenario/node", "r", pairs)
     write_sigmf(tmp_path / "set/scenario/node/deeper", "r", pairs)
     entry = CaptureEntry(
-        name="set", adapter="colosseum", path="x", task="E-ID-AMC", mapping=Labels(classes={"a": "OOK"})
+        name="set", adapter="colosseum_assumed", path="x", task="E-ID-AMC", mapping=Labels(classes={"a": "OOK"})
     )
     made = adapter(tmp_path / "set", entry, SceneShape(samples=64, sample_rate_hz=1e6))
     refused(made, tmp_path, r"deeper/r\.sigmf-data|deeper/r\.sigmf-meta")

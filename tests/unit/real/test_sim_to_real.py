@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from emma.data.scenes import INDEX_SCHEMA
 from emma.readouts import make_readout
 from emma.results.records import SimToReal, TaskRecord
 from emma.tasks import Split, TaskID
+from workflow_support.matched import matched_set
 
 ROOT = Path(__file__).parents[3]
 PROVENANCE = Provenance(name="m", config_sha256="0" * 64, weights_sha256=None, pretraining="unknown")
@@ -394,6 +396,47 @@ def test_report_names_licence_caveats_and_the_release_s_own_score(report):
 def test_records_of_mixed_provenance_are_refused(report, key, value):
     with pytest.raises(InputError, match=key):
         report(**{key: value})
+
+
+def test_a_set_of_one_class_says_why_it_has_no_gap(manifest, sides):
+    """A set in sight alone has no balanced accuracy: the reason stands where the number would, never None."""
+    fit, synth, captured = sides
+    column = captured.index.schema.get_field_index("class")
+    seen = captured.index.set_column(column, CLASS, pa.array(["LOS"] * 80, CLASS.type))
+    one = declared("uwb_los", apart=[])
+    spec = capture_spec(manifest.spec(TaskID.E_LOC_LOS), one)
+    scores, _ = score_capture(
+        spec, one, manifest, Sides(fit, dataclasses.replace(captured, index=seen), synth), None, 0
+    )
+    assert scores.gap_percentage_points is None
+    assert "NLOS" in scores.undefined_reason or "class" in scores.undefined_reason
+    record = capture_record("m", one, CONVERSION, manifest, Split.DEV, 0, scores, PROVENANCE)
+    report = sim_to_real_report(manifest, {"uwb_los": (one, CONVERSION)}, [record], {"m": {}}, Split.DEV, 0)
+    text = report_text(report)
+    assert scores.undefined_reason in text
+    assert "None" not in text
+
+
+def test_what_the_conversion_found_stands_with_the_caveats(manifest):
+    conversion = CONVERSION.model_copy(update={"caveats": ("Carriers are unknown.",)})
+    report = sim_to_real_report(manifest, {"uwb_los": (declared("uwb_los"), conversion)}, [], {"m": {}}, Split.DEV, 0)
+    assert "Carriers are unknown." in report.sets["uwb_los"].caveats
+    assert "- Carriers are unknown." in report_text(report)
+
+
+def test_the_documents_examples_are_complete():
+    """Whoever copies them has a set: the declaration, its matched synthetic set, and the entry."""
+    text = (ROOT / "docs/captures.md").read_text()
+    blocks = dict.fromkeys(("yaml", "json", "csv"), ())
+    for kind, body in re.findall(r"```(\w+)\n(.*?)```", text, re.DOTALL):
+        blocks[kind] = (*blocks[kind], body)
+    declared_yaml, entries = (yaml.safe_load(body) for body in blocks["yaml"])
+    one = parse(CaptureSet, declared_yaml, "docs/captures.md")
+    assert matched_set(one, "docs/captures.md").kind == "array"
+    (entry,) = entries["real_captures"]
+    assert CaptureEntry.model_validate(entry).name == one.name
+    assert json.loads(blocks["json"][0])["global"]["core:num_channels"] == one.scene.array.elements
+    assert blocks["csv"][0].splitlines()[0].split(",")[:3] == ["path", "label", "session"]
 
 
 def test_default_sets_are_surrogates_and_say_so():

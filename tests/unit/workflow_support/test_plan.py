@@ -189,3 +189,16 @@ def test_programs_come_from_home_and_config_from_the_root(tmp_path):
     plan = Plan(CONFIG | {"models": ["mine"]}, tmp_path, ROOT)
     assert list(plan.models) == ["mine"]
     assert plan.embed_code("mine") == Plan(CONFIG, ROOT).embed_code("dsp")
+
+
+def test_captures_of_ones_own_are_reported_beside_the_surrogates(root):
+    """Neither run writes over what the other reported."""
+    names = {}
+    (root / "sets").mkdir()
+    entry = {"name": "uwb_los", "adapter": "cir", "path": "sets", "task": "E-LOC-LOS"}
+    entry["mapping"] = {"classes": {"LOS": "LOS", "NLOS": "NLOS", "NDP NLOS": "NLOS"}}
+    for captures in ("surrogate", [entry]):
+        plan = Plan(CONFIG | {"real_captures": captures}, root, root)
+        names[str(captures)[:9]] = {plan.gap_report().name, plan.gap_report("md").name}
+    assert names["surrogate"] == {"sim_to_real.json", "sim_to_real.md"}
+    assert names["[{'name':"] == {"sim_to_real_captures.json", "sim_to_real_captures.md"}
