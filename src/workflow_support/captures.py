@@ -33,7 +33,7 @@ def surrogate_set(declared: CaptureSet, recipe: Recipe, source: str | Path) -> S
     return made
 
 
-def fitted_scenes(declared: CaptureSet, recipe: Recipe, release: str, source: str | Path) -> Fitted:
+def fitted_scenes(declared: CaptureSet, recipe: Recipe, release: str, source: str | Path) -> Fitted | None:
     """The scenes that a set's readout is fit on; what the file states of the set's own is checked against them.
 
     Args:
@@ -42,9 +42,14 @@ def fitted_scenes(declared: CaptureSet, recipe: Recipe, release: str, source: st
         release: the release's name.
         source: the set's file, for messages.
 
+    Returns:
+        None for a set without a synthetic side.
+
     Raises:
         InputError: a wrong recipe, or a scene or array that the readout is not fit on.
     """
+    if declared.twin == "none":
+        return None
     fitted = _release(declared, recipe, release, source) if declared.twin == "release" else _own(declared, source)
     scene = declared.scene
     if scene is None:

@@ -24,8 +24,8 @@ def matched_set(declared: CaptureSet, source: str | Path) -> MatchedSet:
     Raises:
         InputError: the set has none of its own, a key is wrong, or it contradicts the rest of the file.
     """
-    if declared.twin == "release":
-        raise InputError(f"{source}: twin: release, expected a recipe")
+    if not isinstance(declared.twin, dict):
+        raise InputError(f"{source}: twin: {declared.twin}, expected a recipe")
     stated: dict[str, Any] = dict(declared.twin)
     given: dict[str, Any] = {"task": declared.task.value}
     if declared.scene is not None:

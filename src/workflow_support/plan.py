@@ -128,7 +128,7 @@ class Plan:
 
     def _has_twin(self, name: str) -> bool:
         """Whether a set's readout is fit on scenes of its own, not on the release's."""
-        return self.captures[name][1].twin != "release"
+        return self.captures[name][1].matched
 
     def embedded_for_captures(self, model: str) -> list[Path]:
         """Scene files of the sets of a model's tasks, and of those sets' own twins."""
@@ -148,7 +148,7 @@ class Plan:
             if self._has_twin(name):
                 twin = (self.layout.twin_index, self.layout.twin_labels)
                 files += [place(name, split) for place in twin for split in Layout.twin_splits]
-            else:
+            elif self.captures[name][1].twin == "release":
                 own += [self.layout.embeddings(model, task), self.layout.run(model)]
                 protocol = primary_protocol(self.spec(task))
                 own += [self.layout.readout(model, task, protocol.name, v) for v in protocol.eval_values()]

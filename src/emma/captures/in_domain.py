@@ -90,39 +90,40 @@ def undefined_reason(spec: TaskSpec, captured: pa.Table) -> str | None:
     return parts if isinstance(parts, str) else None
 
 
-def in_domain(spec: TaskSpec, name: str, fit: Side, captured: Side, seed: int) -> dict[str, pa.Table]:
+def in_domain(spec: TaskSpec, name: str, fit: Side | None, captured: Side, seed: int) -> dict[str, pa.Table]:
     """Predictions of the captured scenes by readouts of other sessions, and by readouts of as many synthetic scenes.
 
     Args:
         spec: the task's declaration.
         name: the set's name, which seeds the draw of scenes to fit on.
-        fit: synthetic scenes to draw from.
+        fit: synthetic scenes to draw from; None where there are none.
         captured: the captured scenes.
         seed: the run's seed.
 
     Returns:
-        tables of PREDICTION_SCHEMA under IN_DOMAIN and SYNTHETIC; none where the reference is undefined.
+        tables of PREDICTION_SCHEMA under IN_DOMAIN and SYNTHETIC; none where the reference is undefined. Where the task
+        enrols units, those of a fit are enrolled by its own scenes.
     """
     dealt_parts = dealt(spec, captured.index)
     if isinstance(dealt_parts, str):
         return {}
-    synthetic, rows = fit.rows(spec)
-    links = link_groups(fit.index)[rows]
     table, order = captured.rows(spec)
     parts, sessions = dealt_parts[order], np.array(captured.index["session"].to_pylist())[order]
-    pools = {
-        IN_DOMAIN: (captured.features(spec), table, sessions),
-        SYNTHETIC: (fit.features(spec), synthetic, links),
-    }
+    pools = {IN_DOMAIN: (captured.features(spec), table, sessions)}
+    if fit is not None:
+        synthetic, rows = fit.rows(spec)
+        pools[SYNTHETIC] = (fit.features(spec), synthetic, link_groups(fit.index)[rows])
     features = pools[IN_DOMAIN][0]
     scores = {key: np.empty((table.num_rows, target_of(spec).width)) for key in pools}
     for part in np.unique(parts):
-        size = min(int(np.count_nonzero(parts != part)), synthetic.num_rows)
+        size = min(int(np.count_nonzero(parts != part)), *(scenes.num_rows for _, scenes, _ in pools.values()))
         for key, (inputs, scenes, groups) in pools.items():
             open_rows = np.flatnonzero(parts != part) if key == IN_DOMAIN else np.arange(scenes.num_rows)
             target = np.asarray(scenes["target"])
             drawn = _drawn(spec, scenes, target, groups, open_rows, size, f"{seed}/{name}/{part}")
             readout = make_readout(spec).fit(inputs[drawn], target[drawn], groups[drawn])
+            if target_of(spec).enrols:
+                readout.enrol(inputs[drawn], target[drawn], np.zeros(len(drawn), np.int64))
             scores[key][parts == part] = readout.scores(features[parts == part])
     return {key: predicted(spec, captured, scores[key]) for key in pools}
 

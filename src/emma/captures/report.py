@@ -139,7 +139,7 @@ def _task_gap(
     task: TaskID, kind: Kind, sets: Mapping[str, CaptureSet], scores: Mapping[str, CaptureScores], *, matched: bool
 ) -> Gap:
     """The mean over a task's sets, either of those in the release's format or of those with a matched synthetic set."""
-    mine = {name: d for name, d in sets.items() if d.kind == kind and (d.twin != "release") is matched}
+    mine = {name: d for name, d in sets.items() if d.kind == kind and d.matched is matched}
     counted = [name for name, declared in mine.items() if not declared.demonstration and name in scores]
     gaps = {
         name: Gap(gap_percentage_points=scores[name].gap_percentage_points, over=(), undefined=None) for name in counted
@@ -228,17 +228,13 @@ def _gap_cells(gap: Gap) -> list[str]:
 def _cells(about: SetRecord, scores: ModelSet) -> list[str]:
     kind = about.kind + (", demonstration" if about.demonstration else "")
     cells = [kind, scores.task.value, about.metric]
-    if scores.synth is None or scores.captured is None:
-        return [*cells, "-", "-", "-", "-", "-", str(scores.undefined_reason), "-", "-", about.licence]
-    captured, interval, within = scores.captured, scores.captured.ci95, scores.in_domain
-    sides = [scores.synth, captured]
+    captured, within, gap = scores.captured, scores.in_domain, scores.gap_percentage_points
+    interval = None if captured is None else captured.ci95
     reference = [None, None] if within is None else [within.captured, within.synthetic]
-    cells += [_number(side.score) for side in sides]
-    cells += ["-" if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}"]
-    cells += [_number(None if side is None else side.score) for side in reference]
-    gap = scores.gap_percentage_points
-    cells += [str(scores.undefined_reason) if gap is None else _number(gap, 1), str(captured.n), str(captured.sessions)]
-    return [*cells, about.licence]
+    own, other, *references = (None if side is None else side.score for side in (scores.synth, captured, *reference))
+    cells += [_number(own), _number(other), "-" if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}"]
+    cells += [*map(_number, references), str(scores.undefined_reason) if gap is None else _number(gap, 1)]
+    return [*cells, str(about.scenes), str(about.sessions), about.licence]
 
 
 def _number(value: float | None, digits: int = 3) -> str:

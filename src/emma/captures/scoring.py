@@ -44,7 +44,7 @@ from emma.readouts import Readout, make_readout
 from emma.results.layout import Layout
 from emma.results.normalisation import normalise
 from emma.results.records import RunRecord, TaskRecord
-from emma.tasks import Split, TaskSpec
+from emma.tasks import Split, TaskSpec, target_of
 from emma.version import HARNESS_VERSION
 
 #: Predictions of the scored scenes of a matched synthetic set, and of the captured scenes: by one readout, or by
@@ -57,13 +57,14 @@ class Sides:
     """What a set is scored from.
 
     Attributes:
-        fit: synthetic scenes that readouts are fit on: TRAIN of the matched synthetic set, or of the release.
+        fit: synthetic scenes that readouts are fit on: TRAIN of the matched synthetic set, or of the release; None for
+            a set without a synthetic side.
         captured: the captured scenes.
         synth: scored scenes of the matched synthetic set; None for a set in the release's format.
         readouts: those of the release's folds by held-out value; none where the set has a matched synthetic set.
     """
 
-    fit: Side
+    fit: Side | None
     captured: Side
     synth: Side | None = None
     readouts: Mapping[str, Readout] = field(default_factory=dict)
@@ -77,10 +78,13 @@ def unscored(embeddings: Embeddings, board: TaskRecord | None) -> str | None:
 
 
 def capture_spec(spec: TaskSpec, declared: CaptureSet) -> TaskSpec:
-    """The task's pinned declaration with the set's classes and anchors, where it has a matched synthetic set."""
+    """The task's pinned declaration, with the set's classes and anchors where it is not in the release's format."""
     if declared.twin == "release":
         return spec
-    return TaskSpec.model_validate(dict(spec) | {"classes": declared.classes, "anchors": declared.anchors})
+    own: dict[str, object] = {"classes": declared.classes, "anchors": declared.anchors}
+    if target_of(spec).enrols:
+        own["held_out"] = declared.classes  # units that are told apart are those that are scored
+    return TaskSpec.model_validate(dict(spec) | own)
 
 
 def predict_sides(spec: TaskSpec, declared: CaptureSet, sides: Sides, seed: int) -> dict[str, pa.Table]:
@@ -99,6 +103,8 @@ def predict_sides(spec: TaskSpec, declared: CaptureSet, sides: Sides, seed: int)
     Raises:
         InputError: the same samples on both sides, a label that the set does not declare, or an embedding missing.
     """
+    if sides.fit is None:
+        return in_domain(spec, declared.name, None, sides.captured, seed)
     for other in (sides.captured, *([sides.synth] if sides.synth else [])):
         if pc.any(pc.is_in(other.index["iq_sha256"], value_set=sides.fit.index["iq_sha256"].combine_chunks())).as_py():
             raise InputError(
@@ -143,6 +149,11 @@ def scored(
         their mean. That of a matched synthetic set is over scenes.
     """
     tables = [table for name, table in predictions.items() if name.partition("-")[0] == CAPTURED]
+    if not tables:
+        reference = _reference(spec, declared, manifest, predictions, captured, seed)
+        reason = "no synthetic scenes are like this set's"
+        hashes = {name: table_hash(table) for name, table in predictions.items()}
+        return CaptureScores(in_domain=reference, undefined_reason=reason, hashes=hashes)
     if board is None:
         synth = _side(spec, declared, manifest, SYNTH, [predictions[SYNTH]], seed)
     else:
@@ -241,7 +252,8 @@ def _reference(
     if IN_DOMAIN not in predictions:
         return InDomain(undefined_reason=undefined_reason(spec, captured))
     own, synthetic = (
-        _side(spec, declared, manifest, name, [predictions[name]], seed) for name in (IN_DOMAIN, SYNTHETIC)
+        _side(spec, declared, manifest, name, [predictions[name]], seed) if name in predictions else None
+        for name in (IN_DOMAIN, SYNTHETIC)
     )
     return InDomain(captured=own, synthetic=synthetic)
 
@@ -274,7 +286,9 @@ def read_sides(
     spec = manifest.spec(declared.task)
     label = label_field(spec)
     captured = Side(read_labelled(layout.capture_index(declared.name), label), embeddings)
-    if declared.twin != "release":
+    if declared.twin == "none":
+        return Sides(None, captured)
+    if declared.matched:
         paths = (layout.twin_index(declared.name, split) for split in Layout.twin_splits)
         fit, synth = (Side(read_labelled(path, label), embeddings) for path in paths)
         return Sides(fit, captured, synth)

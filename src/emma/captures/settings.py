@@ -125,7 +125,8 @@ class CaptureSet(Strict):
     in the bootstrap. ``apart`` names values of the scenes' own group that are also shown alone. ``twin``: ``release``
     where the set has the release's own format, else the generator's recipe of scenes like the set's, with
     ``classes`` and ``anchors`` declared here. ``surrogate`` is the recipe of a set that the workflow writes.
-    ``demonstration``: shown with its n, never part of a model's gap.
+    ``demonstration``: shown with its n, never part of a model's gap. ``twin: none``: a demonstration without a
+    synthetic side, scored by readouts fit on its own other sessions.
     """
 
     name: Annotated[_NAME, Field(description="the file's name")]
@@ -155,11 +156,11 @@ class CaptureSet(Strict):
     anchor_law: Annotated[str | None, Field(description="where these anchors come from")] = None
     apart: Annotated[tuple[str, ...], Field(description="groups of the set's scenes that are also shown alone")] = ()
     twin: Annotated[
-        dict[str, Any] | Literal["release"],
+        dict[str, Any] | Literal["release", "none"],
         Field(
             description="the matched synthetic set, on whose TRAIN scenes readouts are fit: `release` where the "
-            "set has the release's format, else the recipe of scenes like the set's "
-            "(`rfgen.captures.twins`)"
+            "set has the release's format, else the recipe of scenes like the set's (`rfgen.captures.twins`); `none` "
+            "for a demonstration without any, scored by readouts of its own other sessions alone"
         ),
     ]
     surrogate: Annotated[
@@ -169,6 +170,11 @@ class CaptureSet(Strict):
         ),
     ] = None
     demonstration: Annotated[bool, Field(description="shown with its number of scenes, never part of a gap")] = False
+
+    @property
+    def matched(self) -> bool:
+        """Whether it has a matched synthetic set of its own."""
+        return isinstance(self.twin, dict)
 
     @property
     def array(self) -> StatedArray | None:
@@ -186,9 +192,11 @@ class CaptureSet(Strict):
     def _consistent(self) -> CaptureSet:
         if self.task is TaskID.E_ID_FP and self.twin == "release":
             raise ValueError(
-                "twin: release: E-ID-FP takes no capture set: its readout enrols the release's own devices, and no "
-                "capture holds those"
+                "twin: release: E-ID-FP has no gap: its readout enrols the release's own devices, and no capture holds "
+                "those; expected twin: none, a demonstration"
             )
+        if self.twin == "none" and not self.demonstration:
+            raise ValueError("demonstration: expected true with twin: none, which has no synthetic side")
         if (self.surrogate is not None) != (self.kind == "surrogate"):
             raise ValueError("surrogate: expected with kind surrogate, and only then")
         own = self.twin != "release"
@@ -247,7 +255,10 @@ def load_capture_set(
         if declared.classes and name not in declared.classes:
             raise InputError(f"real_captures.{entry.name}: mapping.classes: {name} is not among the classes of {path}")
     if tasks is not None:
-        check_mapping(entry, tasks[entry.task])
+        spec = tasks[entry.task]
+        # Devices of a set without a synthetic side are its own.
+        own = declared.twin == "none" and declared.classes
+        check_mapping(entry, spec.model_copy(update={"classes": declared.classes}) if own else spec)
     return declared
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from common.errors import InputError
-from emma.captures.records import ModelSet, SetRecord, SideScore, SimToRealReport
+from emma.captures.records import InDomain, ModelSet, SetRecord, SideScore, SimToRealReport
 from emma.captures.report import read_report as read_gap_report
 from emma.report.data import Cells, digits_of, number
 from emma.results.records import Board, TaskGap
@@ -69,8 +70,15 @@ def _scored(record: SetRecord, scores: ModelSet | None, block: TaskGap) -> _Row:
     alone = [f"{name}: {a.metric} {number(a.score, digits)}, n {a.n}" for name, a in scores.apart.items()]
     balanced = None if scores.captured is None else scores.captured.balanced_accuracy
     more: _Row = {"captured_balanced_accuracy": None if balanced is None else number(balanced)}
+    for key, side in () if scores.in_domain is None else _references(scores.in_domain):
+        more[key] = None if side is None else number(side.score, digits)
     more |= {"of_these_alone": "; ".join(alone) or None}
     return kind | gap | _sides(scores.synth, scores.captured, record.unit) | more
+
+
+def _references(within: InDomain) -> Iterator[tuple[str, SideScore | None]]:
+    yield "fit_on_captured", within.captured
+    yield "fit_on_as_many_synthetic", within.synthetic
 
 
 def _sides(synth: SideScore | None, captured: SideScore | None, unit: str) -> _Row:

@@ -92,7 +92,7 @@ def test_every_shipped_set_passes(recipe):
 
 
 def test_fingerprints_take_no_capture_set():
-    with pytest.raises(InputError, match="E-ID-FP takes no capture set: its readout enrols the release's own devices"):
+    with pytest.raises(InputError, match="E-ID-FP has no gap: its readout enrols the release's own devices"):
         declared(**LOS | {"task": "E-ID-FP"})
 
 

@@ -43,7 +43,7 @@ def capture_files(results: Results) -> set[str]:
     paths = {report, report.with_suffix(".md")} if sets else set()
     for name, declared in sets.items():
         paths |= {layout.conversion(name), layout.capture_index(name), layout.capture_labels(name)}
-        if declared.twin != "release":
+        if declared.matched:
             paths |= {layout.twin_index(name, split) for split in Layout.twin_splits}
             paths |= {layout.twin_labels(name, split) for split in Layout.twin_splits}
     for name, model in capture_pairs(results):
