@@ -108,7 +108,7 @@ def test_wrong_settings_end_before_anything_is_planned(finished, setting, words)
         ("wsr_los", {"twin": {"carriers": [0]}}, "twin.sounding: carriers: [0], expected two or more"),
         ("uwb_los", {"twin": {"surprise": 1}}, "twin.impulse.surprise: unknown key"),
         ("mixed_drone", {"scene": {"samples": 2048}}, "2048 samples at 2e+07 Hz, but its readout is fit on E-ID-DRONE"),
-        ("mixed_drone", {"task": "E-ID-FP"}, "E-ID-FP takes no capture set"),
+        ("mixed_drone", {"task": "E-ID-FP"}, "E-ID-FP has no gap"),
     ],
 )
 def test_a_set_that_cannot_be_scored_ends_before_anything_is_planned(project, name, change, words):
