@@ -119,8 +119,8 @@ def test_a_set_that_cannot_be_scored_ends_before_anything_is_planned(project, na
     path.unlink()
     path.write_text(yaml.safe_dump(content))
     (project.folder / "sets").mkdir(exist_ok=True)
-    classes = {"mapping": {"classes": {"x": content["classes"][0]}}} if content.get("classes") else {}
-    setting = entry(name=name, task=content["task"], adapter="sigmf", **classes)
+    known = content.get("classes", ["present"])[0]
+    setting = entry(name=name, task=content["task"], adapter="sigmf", mapping={"classes": {"x": known}})
     found = project.run("--dry-run", config=(setting,))
     assert found.returncode == 2, found.stdout + found.stderr
     assert words in found.stderr.strip().splitlines()[-1]

@@ -39,7 +39,7 @@ def spec(kind: str = "binary", **changed: object) -> TaskSpec:
 
 def index(n: int, seed: int, labels: dict[str, list]) -> pa.Table:
     names = [f"{seed:02d}{number:05d}" for number in np.random.default_rng(seed).permutation(n)]
-    columns = {"scene_id": names, "link_id": names, "environment": ["E_A", "E_B"] * (n // 2)}
+    columns = {"scene_id": names, "link_id": names, "split": ["DEV"] * n, "environment": ["E_A", "E_B"] * (n // 2)}
     return pa.table(columns | labels)
 
 

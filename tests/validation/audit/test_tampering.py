@@ -13,6 +13,7 @@ from common.hashing import content_hash, table_hash
 from emma.audit.verify import CHECKS, Results, verify
 from emma.data.release import DataReleaseManifest, manifest_record
 from emma.evaluation.fitting import predictions_hash
+from emma.results.layout import Layout
 
 FOLD = "folds/many/E-LOC-LOS/leave-one-environment-out"
 FP = "folds/many/E-ID-FP/leave-one-unit-out"
@@ -167,7 +168,7 @@ def with_metadata(place, **said):
 
 
 SET = "captures/mini_los"
-GAP, CAPTURED = "reports/sim_to_real.json", f"{SET}/many/captured.parquet"
+GAP, CAPTURED = "reports/sim_to_real.json", f"{SET}/many/captured-E_URBAN.parquet"
 
 
 def captured_moved(results):
@@ -175,13 +176,13 @@ def captured_moved(results):
     rewrite(results / CAPTURED, with_column("scores", lambda values: [[-row[0]] for row in values]))
     edit(
         results / f"{SET}/many/metrics.json",
-        put("hashes", "captured", to=table_hash(pq.read_table(results / CAPTURED))),
+        put("hashes", "captured-E_URBAN", to=table_hash(pq.read_table(results / CAPTURED))),
     )
 
 
 def captured_and_scored_again(results):
     """The same, with every number that follows from them, up to the board, made to match."""
-    from emma.captures.scoring import capture_spec, scored
+    from emma.captures.scoring import board_record, capture_spec, scored
     from emma.captures.settings import CaptureSet
     from emma.data.labels import label_field
     from emma.data.release import load_manifest
@@ -190,10 +191,12 @@ def captured_and_scored_again(results):
     captured_moved(results)
     manifest = load_manifest(results / "release/manifest.json")
     declared = CaptureSet.model_validate(miniature.CAPTURES)
-    tables = {side: pq.read_table(results / f"{SET}/many/{side}.parquet") for side in ("synth", "captured")}
+    names = json.loads((results / f"{SET}/many/metrics.json").read_text())["hashes"]
+    tables = {name: pq.read_table(results / f"{SET}/many/{name}.parquet") for name in names}
     spec = capture_spec(manifest.spec(declared.task), declared)
     captured = read_labelled(results / f"{SET}/index.parquet", label_field(spec))
-    again = scored(spec, declared, manifest, tables, captured, 0)
+    board = board_record(declared, Layout(results), "many")
+    again = scored(spec, declared, manifest, tables, captured, board, 0)
     edit(results / f"{SET}/many/metrics.json", lambda value: value.update(again.model_dump(mode="json")))
     miniature.publish_gap(results)
     miniature.publish_board(results)
@@ -209,7 +212,7 @@ def called_real(results):
         block["declared"]["surrogate"] = None
         for model in report["models"].values():
             model["kind"] = "real"
-            for gap in model["tasks"].values():
+            for gap in [each for task in model["tasks"].values() for each in (task, task["matched"])]:
                 gap["undefined"] = gap["undefined"] and gap["undefined"].replace("surrogate", "real")
 
     from emma.captures.records import SimToRealReport
@@ -219,6 +222,8 @@ def called_real(results):
     report = SimToRealReport.model_validate_json((results / GAP).read_text())
     (results / "reports/sim_to_real.md").write_text(report_text(report))
     miniature.publish_board(results)
+    for kind in ("json", "md"):
+        (results / f"reports/sim_to_real.{kind}").rename(results / f"reports/sim_to_real_captures.{kind}")
 
 
 def of_set(*keys, to):
@@ -553,7 +558,7 @@ TAMPERINGS = {
         "captured scenes",
         CAPTURED,
     ),
-    "surrogate called real": (called_real, "captured scenes", GAP),
+    "surrogate called real": (called_real, "captured scenes", "reports/sim_to_real_captures.json"),
     "surrogate called real in the report alone": (of_json(GAP, "kind", to="real"), "sim-to-real report", GAP),
     "caveat of a captured set dropped": (
         of_json(GAP, "sets", "mini_los", "declared", "caveats", to=["None."]),
