@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 from generator import example_scenes
-from threadpoolctl import threadpool_limits
 
 from common.errors import InputError, OneLineParser, run_script
+from common.threads import one_thread
 from emma.audit.checkup import Finding, Sample, Subject, examine, spread_sample
 from emma.backbones.load import ModelConfig, load_backbone, load_model_config
 from emma.data.release import (
@@ -47,7 +47,7 @@ def main() -> None:
     if not tasks:
         raise InputError(f"{path}: tasks: none of release {release.release}'s, expected at least one")
     weights = config.weights or config.onnx
-    with threadpool_limits(1):
+    with one_thread():
         subject = Subject(
             config,
             release.tasks,

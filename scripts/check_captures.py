@@ -8,6 +8,7 @@ from common.files import parse, read_yaml
 from emma.captures.checking import check_captures
 from emma.captures.settings import ADAPTER_CLASSES, CaptureSet
 from emma.data.tables import without_pandas
+from emma.tasks import TaskID
 
 
 def main() -> None:
@@ -21,7 +22,8 @@ def main() -> None:
     arguments = parser.parse_args()
     declared = parse(CaptureSet, read_yaml(arguments.captures), arguments.captures) if arguments.captures else None
     shape = declared.scene if declared else None
-    findings = check_captures(arguments.folder, arguments.adapter, column=arguments.column, shape=shape)
+    task = declared.task if declared else TaskID.E_ID_AMC
+    findings = check_captures(arguments.folder, arguments.adapter, column=arguments.column, shape=shape, task=task)
     sys.stdout.write(findings.text)
     if findings.faults:
         raise SystemExit(2)

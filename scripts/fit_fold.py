@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pyarrow as pa
-from threadpoolctl import threadpool_limits
 
 from common.errors import InputError, OneLineParser, run_script
+from common.threads import one_thread
 from emma.data.embeddings import Embeddings
 from emma.data.folds import read_fold
 from emma.data.protocols import protocol_named
@@ -46,7 +46,7 @@ def main() -> None:
     folds = [read_fold(*files, name, arguments.value, release) for *files, name in sides]
     scenes = [chunk for fold in folds for side in (fold.train, fold.eval) for chunk in side["scene_id"].chunks]
     embeddings = Embeddings.read(arguments.embeddings, pa.chunked_array(scenes, pa.string()))
-    with threadpool_limits(1):
+    with one_thread():
         fitted = [
             fit_fold(spec, protocol, fold, (train, evaluation), embeddings)
             for protocol, fold in zip(protocols, folds, strict=True)

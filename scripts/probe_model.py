@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from threadpoolctl import threadpool_limits
-
 from common.errors import InputError, OneLineParser, natural, run_script
 from common.files import write_json
+from common.threads import one_thread
 from emma.backbones.load import load_model_config
 from emma.data.embeddings import Embeddings
 from emma.data.release import load_manifest, read_assigned
@@ -37,7 +36,7 @@ def main() -> None:
             raise InputError(f"{embeddings.source}: {embeddings.unsuited}")
         provenance = embeddings.provenance
         embedded = tuple(embeddings.of(index["scene_id"]) for index in (folds.train, folds.evaluation))
-        with threadpool_limits(1):
+        with one_thread():
             tasks[task] = probe_task(folds, embedded, arguments.seed)
     if provenance is None:
         raise InputError(

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pyarrow as pa
-from threadpoolctl import threadpool_limits
 
 from common.errors import OneLineParser, run_script
 from common.files import parse, read_json, read_yaml, write_json
+from common.threads import one_thread
 from emma.captures.records import CaptureScores, ConversionRecord
 from emma.captures.scoring import board_record, capture_record, capture_spec, read_sides, score_capture, unscored
 from emma.captures.settings import CaptureSet
@@ -31,7 +31,7 @@ def main() -> None:
     manifest = load_manifest(arguments.manifest)
     for path in arguments.captures:
         declared = parse(CaptureSet, read_yaml(path), path)
-        with threadpool_limits(1):
+        with one_thread():
             score(manifest, declared, Layout(arguments.results), arguments.model, arguments.eval_split, arguments.seed)
 
 

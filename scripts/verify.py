@@ -6,9 +6,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from threadpoolctl import threadpool_limits
-
 from common.errors import InputError, OneLineParser, run_script
+from common.threads import one_thread
 from emma.audit.verify import CHECKS, Check, Outcome, Results, verify
 from emma.data.tables import without_pandas
 
@@ -35,7 +34,7 @@ def main() -> None:
         sys.stdout.write((text if archive is None else text.replace(f"{archive}/", f"{arguments.results}: ")) + "\n")
         sys.stdout.flush()
 
-    with threadpool_limits(1):
+    with one_thread():
         if arguments.results.is_file():
             _archive(arguments, tell)
         else:

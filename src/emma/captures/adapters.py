@@ -200,8 +200,8 @@ class RealCaptureAdapter(ABC):
             degrees = float(label)
         except ValueError:
             degrees = math.nan
-        if not math.isfinite(degrees):
-            raise InputError(f"{self.root}: {name}: label {label!r}, expected degrees")
+        if not abs(degrees) <= 360:
+            raise InputError(f"{self.root}: {name}: label {label!r}, expected degrees from -360 to 360")
         return degrees
 
     def _class(self, label: float | str, name: str) -> str:

@@ -241,8 +241,8 @@ def _degrees(root: Path, label: float | str) -> float:
         value = float(label)
     except ValueError:
         value = math.nan
-    if not math.isfinite(value):
-        raise InputError(f"{root}: label {label!r}, expected degrees")
+    if not abs(value) <= 360:
+        raise InputError(f"{root}: label {label!r}, expected degrees from -360 to 360")
     return value
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from common.errors import InputError
 from common.hashing import sha256
 from emma.captures.adapters import RealCaptureAdapter, RecordingsAdapter, adapter, adapter_class
+from emma.captures.antennas import StatedArray
 from emma.captures.cutting import Recording, require_complex, windows
 from emma.captures.settings import ADAPTER_CLASSES, Adapter, CaptureEntry, Labels, SceneShape
 from emma.tasks import TaskID
@@ -47,7 +48,12 @@ class Findings:
 
 
 def check_captures(
-    root: str | Path, name: Adapter | None = None, *, column: str | None = None, shape: SceneShape | None = None
+    root: str | Path,
+    name: Adapter | None = None,
+    *,
+    column: str | None = None,
+    shape: SceneShape | None = None,
+    task: TaskID = TaskID.E_ID_AMC,
 ) -> Findings:
     """Read every recording of a folder as an adapter would, and gather all that is wrong.
 
@@ -55,7 +61,8 @@ def check_captures(
         root: the set's folder.
         name: the adapter; None for the one whose files are there.
         column: the label's column in ``labels.csv``.
-        shape: the scene; where given, windows are cut too.
+        shape: the scene; where given, windows are cut too, and channels are compared with its array.
+        task: whose labels are expected; without classes, degrees.
 
     Raises:
         InputError: no such folder.
@@ -69,8 +76,7 @@ def check_captures(
         found = ", ".join(f"{count} {suffix}" for suffix, count in sorted(suffixes.items())) or "no file"
         missing = [f"adapter {one}: missing {adapter_class(one).needs}" for one in ADAPTER_CLASSES]
         return Findings([f"{root}: {found}"], missing)
-    # Neither task nor classes matter to what the files hold.
-    entry = CaptureEntry(name="set", adapter=name, path=str(root), task=TaskID.E_ID_AMC, mapping=Labels(column=column))
+    entry = CaptureEntry(name="set", adapter=name, path=str(root), task=task, mapping=Labels(column=column))
     made = adapter(root, entry, shape)
     findings = Findings([f"{root}: adapter {name}, which needs {made.needs}"])
     if isinstance(made, RecordingsAdapter):
@@ -99,8 +105,17 @@ def _recordings(made: RecordingsAdapter, findings: Findings, shape: SceneShape |
     channels = sorted({recording.pairs.shape[1] for recording in found})
     if len(channels) > 1:
         findings.faults.append(f"{made.root}: recordings of {channels} channels, expected one number in a set")
+    array = None if shape is None else shape.array
+    if array is not None and channels and channels != [array.elements]:
+        findings.faults.append(f"{made.root}: {channels[0]} channels, but scene.array has {array.elements} elements")
+    if made.entry.task is TaskID.E_LOC_AOA:
+        spans = [(one.name, span.label) for one in found for span in one.spans]
+        wrong = {label: name for name, label in spans if not _is_bearing(label)}
+        findings.faults += [
+            f"{made.root}: {name}: label {label!r}, expected degrees from -360 to 360" for label, name in wrong.items()
+        ]
     if found:
-        _summary(made, found, findings)
+        _summary(made, found, findings, array)
 
 
 def _whole(recording: Recording, copies: dict[str, str], shape: SceneShape | None) -> Recording:
@@ -153,7 +168,7 @@ def _sessions(sessions: set[str]) -> str:
     return f"{len(sessions)} sessions, which intervals draw as a whole{one}"
 
 
-def _summary(made: RecordingsAdapter, found: list[Recording], findings: Findings) -> None:
+def _summary(made: RecordingsAdapter, found: list[Recording], findings: Findings, array: StatedArray | None) -> None:
     marks = Counter(span.label for recording in found for span in recording.spans)
     findings.there += [
         f"{len(found)} recordings, {sum(marks.values())} labelled spans: {_counts(marks)}",
@@ -163,24 +178,24 @@ def _summary(made: RecordingsAdapter, found: list[Recording], findings: Findings
     rate = min(recording.rate_hz for recording in found)
     shortest = min((span.stop - span.start) / one.rate_hz for one in found for span in one.spans)
     samples = 2 ** int(math.log2(max(shortest * rate, 1.0)))
-    classes = "" if all(map(_is_number, marks)) else f", mapping: {{classes: {{{', '.join(_class_keys(marks))}}}}}"
+    degrees = made.entry.task is TaskID.E_LOC_AOA or all(map(_is_bearing, marks))
+    classes = "" if degrees else f", mapping: {{classes: {{{', '.join(_class_keys(marks))}}}}}"
     findings.keys = [
         f"under real_captures: {{name: NAME, adapter: {made.name}, path: {made.root}, task: TASK{classes}}}",
         f"in config/captures/NAME.yaml: scene: {{samples: {samples}, sample_rate_hz: {rate:.12g}}}, and the keys of "
         "docs/captures.md",
     ]
-    if not classes:
-        findings.keys.append(
-            "every label is a number: read as degrees counter-clockwise from +x, unless classes name it"
-        )
+    if degrees:
+        frame = "in the frame that scene.array must state" if array is None else f"in the frame {array.frame}"
+        findings.keys.append(f"labels are bearings in degrees, {frame}; or classes, where mapping.classes names them")
 
 
 def _class_keys(marks: Counter[str]) -> Iterator[str]:
     return (f"{label}: CLASS" for label in sorted(marks)[:_SHOWN])
 
 
-def _is_number(label: str) -> bool:
+def _is_bearing(label: str) -> bool:
     try:
-        return math.isfinite(float(label))
+        return abs(float(label)) <= 360
     except ValueError:
         return False

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 
 import pyarrow as pa
-from threadpoolctl import threadpool_limits
+from common.threads import one_thread
 
 from common.errors import InputError
 from common.files import parse
@@ -96,7 +96,7 @@ class ProtocolRunner:
     def _fit(
         self, protocol: OODProtocol, embeddings: Embeddings, assigned: tuple[pa.Table, pa.Table]
     ) -> dict[str, FittedFold]:
-        with threadpool_limits(1):
+        with one_thread():
             return {
                 value: fit_fold(self.spec, protocol, protocol.fold(value, *assigned, self.seed), assigned, embeddings)
                 for value in protocol.eval_values()
@@ -248,7 +248,7 @@ class Evaluator:
         with tempfile.TemporaryDirectory() as temporary:
             path = Path(temporary) / "embeddings.parquet"
             scenes = [self._made(self.layout.scenes(task, split)) for split in (Split.TRAIN, self.split)]
-            with threadpool_limits(1):
+            with one_thread():
                 write_embeddings(path, backbone, scenes, contract=config, provenance=provenance)
             return Embeddings.read(path)
 

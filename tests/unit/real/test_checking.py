@@ -10,6 +10,7 @@ import pytest
 from common.errors import InputError
 from emma.captures.checking import check_captures
 from emma.captures.settings import SceneShape
+from emma.tasks import TaskID
 
 from .conftest import write_labels
 from .test_bad_captures import edit, rows
@@ -96,3 +97,19 @@ def test_the_program(sigmf_set):
     assert "fault: " in done.stdout
     assert "two.sigmf-data: no such file, although its metadata is there" in done.stdout
     assert run("/nowhere").returncode == 2
+
+
+def test_an_array_of_other_elements_and_a_label_that_is_no_bearing_are_faults(sigmf_set):
+    """What the run would refuse, before it: the declaration's array against the channels, labels against the task."""
+    array = {"kind": "circular", "elements": 8, "radius_m": 0.1, "orientation_deg": 0.0, "frame": "compass"}
+    shape = SceneShape(samples=64, sample_rate_hz=1e6, array=array)
+    edit(sigmf_set / "one.sigmf-meta", lambda m: m["annotations"][0].update({"core:label": "412.0"}))
+    edit(sigmf_set / "one.sigmf-meta", lambda m: m["annotations"][1].update({"core:label": "31.5"}))
+    found = check_captures(sigmf_set, shape=shape, task=TaskID.E_LOC_AOA)
+    faults = "\n".join(found.faults)
+    assert "1 channels, but scene.array has 8 elements" in faults
+    assert "one: label '412.0', expected degrees from -360 to 360" in faults
+    assert "two: label 'a', expected degrees" in faults
+    assert "31.5" not in faults
+    assert "in the frame compass" in found.text
+    assert "CLASS" not in found.text

@@ -43,7 +43,7 @@ def angles(tmp_path, rng):
 
 
 def test_angles_lie_on_the_circle(angles, tmp_path):
-    values = {"-1e-17": 0.0, "-90": 270.0, "359.5": 359.5, "360": 0.0, "1e-17": 1e-17, "-720.5": 359.5}
+    values = {"-1e-17": 0.0, "-90": 270.0, "359.5": 359.5, "360": 0.0, "1e-17": 1e-17, "-0.5": 359.5}
     angles(*values).convert(*out(tmp_path))
     found = read_labels(labels_beside(tmp_path / "index.parquet"), AZIMUTH)["azimuth_deg"].to_pylist()
     assert found == list(values.values())

@@ -430,9 +430,10 @@ def test_the_documents_examples_are_complete():
     blocks = dict.fromkeys(("yaml", "json", "csv"), ())
     for kind, body in re.findall(r"```(\w+)\n(.*?)```", text, re.DOTALL):
         blocks[kind] = (*blocks[kind], body)
-    declared_yaml, entries = (yaml.safe_load(body) for body in blocks["yaml"])
-    one = parse(CaptureSet, declared_yaml, "docs/captures.md")
+    *declarations, entries = (yaml.safe_load(body) for body in blocks["yaml"])
+    one, keyed = (parse(CaptureSet, content, "docs/captures.md") for content in declarations)
     assert matched_set(one, "docs/captures.md").kind == "array"
+    assert matched_set(keyed, "docs/captures.md").kind == "keyed"
     (entry,) = entries["real_captures"]
     assert CaptureEntry.model_validate(entry).name == one.name
     assert json.loads(blocks["json"][0])["global"]["core:num_channels"] == one.scene.array.elements
