@@ -118,7 +118,10 @@ def jackknife(rows: Rows) -> alt.LayerChart:
 
 
 def sides(rows: Rows, name: str, models: Sequence[str]) -> alt.LayerChart:
-    """Synthetic against captured skill on one set; the tick above a point is what a fit on captured scenes reaches."""
+    """Synthetic against captured skill on one set, a line between the two fits of the in-domain reference.
+
+    It runs from a fit on as many synthetic scenes to the tick of one on captured scenes of other sessions.
+    """
     rows = [row for row in rows if row["set"] == name]
     ends = alt.Data(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}])
     diagonal = alt.Chart(ends).mark_line(color="@muted", strokeDash=[3, 3], strokeWidth=1).encode(x="x:Q", y="y:Q")
@@ -128,10 +131,12 @@ def sides(rows: Rows, name: str, models: Sequence[str]) -> alt.LayerChart:
         **_signs(models),
         tooltip=["model:N", "synthetic:Q", "captured:Q", "fit_on_captured:Q", "fit_on_as_many_synthetic:Q"],
     )
-    known = [row for row in rows if row["fit_on_captured"] is not None]
+    known = [row for row in rows if None not in (row["fit_on_captured"], row["fit_on_as_many_synthetic"])]
     reach = alt.Chart(alt.Data(values=known)).encode(x="synthetic:Q")
-    ticks = reach.mark_tick(color="@ink", thickness=2, width=12).encode(y="fit_on_captured:Q")
-    spans = reach.mark_rule(color="@muted", strokeWidth=1).encode(y="captured:Q", y2="fit_on_captured:Q")
+    ticks = reach.mark_tick(color="@ink", thickness=2, size=10, orient="horizontal").encode(y="fit_on_captured:Q")
+    spans = reach.mark_rule(color="@muted", strokeWidth=1).encode(
+        y="fit_on_as_many_synthetic:Q", y2="fit_on_captured:Q"
+    )
     return (diagonal + spans + points + ticks).properties(title=name, width=190, height=190)
 
 

@@ -109,8 +109,9 @@ def build_figures(
         own = [row for row in both_sides if row["set"] == name]
         drawn[f"sides_{name}"] = Figure(
             figures.sides(both_sides, name, models),
-            f"Scatter of {name}: {len(own)} models, a tick where a readout fit on captured scenes stands",
-            "Synthetic against captured score on the anchors' scale; ticks: fit on captured scenes of other sessions.",
+            f"Scatter of {name}: {len(own)} models, a line between fits on synthetic and on captured scenes",
+            "Synthetic against captured score on the anchors' scale. Lines: from a fit on synthetic scenes to one on "
+            "as many captured scenes of other sessions (tick).",
             own,
             ("model", "set", "synthetic", "captured", "fit_on_captured", "fit_on_as_many_synthetic"),
             shared_legend=True,
