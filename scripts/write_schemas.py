@@ -97,7 +97,7 @@ def schema_of(record: type[BaseModel]) -> dict[str, Any]:
                 raise InputError(f"{name}: two records of this name, expected one")
     twin, surrogate = (schema["properties"][name] for name in ("twin", "surrogate"))
     kinds = [{"$ref": _REFERENCE.format(model=kind.__name__)} for kind in RECIPES if "kind" in kind.model_fields]
-    twin["anyOf"] = [*kinds, *(option for option in twin["anyOf"] if "const" in option)]
+    twin["anyOf"] = [*kinds, *(option for option in twin["anyOf"] if "enum" in option)]
     written = {"$ref": _REFERENCE.format(model=Surrogate.__name__)}
     surrogate["anyOf"] = [written, *(option for option in surrogate["anyOf"] if option.get("type") == "null")]
     return schema
