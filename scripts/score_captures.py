@@ -14,6 +14,7 @@ from emma.data.embeddings import Embeddings
 from emma.data.release import DataReleaseManifest, load_manifest
 from emma.data.tables import without_pandas, write_table
 from emma.results.layout import Layout
+from emma.results.records import RunRecord
 from emma.tasks import Split
 
 
@@ -43,7 +44,7 @@ def score(
     conversion = parse(ConversionRecord, read_json(path), path)
     place = (model, declared, conversion, manifest, eval_split, seed)
     embeddings = Embeddings.read(layout.capture_embeddings(declared.name, model))
-    board = board_record(declared, layout, model)
+    board = board_record(declared, lambda: parse(RunRecord, read_json(layout.run(model)), layout.run(model)))
     tables: dict[str, pa.Table] = {}
     if reason := unscored(embeddings, board):
         scores = CaptureScores(undefined_reason=reason)

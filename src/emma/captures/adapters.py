@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from common.errors import InputError
 from common.files import atomic, write_json
 from common.hashing import canonical_json, content_hash, sha256
-from emma.captures.antennas import Fitted, canonical, check_given, told
+from emma.captures.antennas import Fitted, bearing, canonical, check_given, on_circle, told
 from emma.captures.cutting import Recording, require_complex, unit_power, windows
 from emma.captures.records import Conversion, ConversionRecord
 from emma.captures.settings import ADAPTER_CLASSES, Adapter, CaptureEntry, SceneShape
@@ -143,7 +142,8 @@ class RealCaptureAdapter(ABC):
         """The same scenes with angles as numbers; InputError for one that is none."""
         if not self.labels_are_angles:
             return scenes
-        return replace(scenes, label=[self._degrees(*item) for item in zip(scenes.label, scenes.name, strict=True)])
+        named = zip(scenes.label, scenes.name, strict=True)
+        return replace(scenes, label=[bearing(label, f"{self.root}: {name}") for label, name in named])
 
     def _chunk(self, scenes: Scenes) -> SceneChunk:
         """Scenes as they are written; InputError where samples occur twice in the set."""
@@ -159,8 +159,7 @@ class RealCaptureAdapter(ABC):
     def _labels(self, scenes: Scenes) -> dict[str, list[Any]]:
         """Label columns; ``detail`` where the set gives further facts."""
         if self.labels_are_angles:
-            # The remainder of a negative number close to zero rounds up to 360 itself.
-            values: list[Any] = [float(label) % 360.0 % 360.0 for label in scenes.label]
+            values: list[Any] = [on_circle(float(label)) for label in scenes.label]
         else:
             values = [self._class(*item) for item in zip(scenes.label, scenes.name, strict=True)]
         columns = {self._label.name: values}
@@ -194,15 +193,6 @@ class RealCaptureAdapter(ABC):
 
     def _rate(self) -> float:
         return self.scene.sample_rate_hz
-
-    def _degrees(self, label: float | str, name: str) -> float:
-        try:
-            degrees = float(label)
-        except ValueError:
-            degrees = math.nan
-        if not abs(degrees) <= 360:
-            raise InputError(f"{self.root}: {name}: label {label!r}, expected degrees from -360 to 360")
-        return degrees
 
     def _class(self, label: float | str, name: str) -> str:
         classes = self.entry.mapping.classes
@@ -301,13 +291,13 @@ class RecordingsAdapter(RealCaptureAdapter):
     def scenes(self) -> Iterator[Scenes]:
         """One chunk of scenes per recording."""
         self._rate()
-        first: Recording | None = None
+        first: tuple[str, int] | None = None
         for recording in self.recordings():
-            first = first or recording
-            channels, expected = (one.pairs.shape[1] for one in (recording, first))
+            channels = recording.pairs.shape[1]
+            name, expected = first = first or (recording.name, channels)
             if channels != expected:
                 raise InputError(
-                    f"{self.root}: {recording.name}: {channels} channels, expected {expected} as in {first.name}"
+                    f"{self.root}: {recording.name}: {channels} channels, expected {expected} as in {name}"
                 )
             yield self._cut(recording)
 

@@ -32,6 +32,23 @@ _Elements = Annotated[int, Field(ge=1, le=4096, description="number of elements,
 PLACE_TOLERANCE_M = 1e-3
 
 
+def bearing(label: float | str, where: str) -> float:
+    """A label in degrees; InputError, which names ``where`` it is, for one that is none."""
+    try:
+        degrees = float(label)
+    except ValueError:
+        degrees = math.nan
+    if not abs(degrees) <= 360:
+        raise InputError(f"{where}: label {label!r}, expected degrees from -360 to 360")
+    return degrees
+
+
+def on_circle(degrees: float) -> float:
+    """An angle in [0, 360)."""
+    # The remainder of a negative number close to zero rounds up to 360 itself.
+    return degrees % 360.0 % 360.0
+
+
 class _Stated(Strict):
     """How an array stood. A bearing b becomes azimuth ``b - orientation_deg``, or ``orientation_deg - b`` (compass)."""
 
@@ -49,8 +66,7 @@ class _Stated(Strict):
     def azimuth(self, label_deg: float) -> float:
         """A label in degrees as canonical azimuth, in [0, 360)."""
         turned = label_deg - self.orientation_deg
-        # The remainder of a tiny negative angle is 360 itself.
-        return (turned if self.frame == "counter-clockwise" else -turned) % 360.0 % 360.0
+        return on_circle(turned if self.frame == "counter-clockwise" else -turned)
 
 
 class CircularArray(_Stated):
@@ -214,7 +230,7 @@ def canonical(
             scenes = dataclasses.replace(scenes, iq=scenes.iq[:, list(fitted.order)])
     if not angles:
         return scenes
-    label = [array.azimuth(_degrees(root, value)) for value in scenes.label]
+    label = [array.azimuth(float(value)) for value in scenes.label]
     if fitted is not None and fitted.sector_deg is not None:
         low, high = fitted.sector_deg
         for stated, azimuth in zip(scenes.label, label, strict=True):
@@ -234,16 +250,6 @@ def told(array: StatedArray | None, fitted: Fitted | None, *, angles: bool) -> d
     if array is not None and fitted is not None and fitted.order is not None:
         done["order"] = f"channels {', '.join(map(str, fitted.order))}, as the elements of {fitted.what} follow"
     return done
-
-
-def _degrees(root: Path, label: float | str) -> float:
-    try:
-        value = float(label)
-    except ValueError:
-        value = math.nan
-    if not abs(value) <= 360:
-        raise InputError(f"{root}: label {label!r}, expected degrees from -360 to 360")
-    return value
 
 
 def _check_carriers(root: Path, carriers_hz: Sequence[float], fitted: Fitted) -> None:

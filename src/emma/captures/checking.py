@@ -13,7 +13,7 @@ import numpy as np
 from common.errors import InputError
 from common.hashing import sha256
 from emma.captures.adapters import RealCaptureAdapter, RecordingsAdapter, adapter, adapter_class
-from emma.captures.antennas import StatedArray
+from emma.captures.antennas import StatedArray, bearing
 from emma.captures.cutting import Recording, require_complex, windows
 from emma.captures.settings import ADAPTER_CLASSES, Adapter, CaptureEntry, Labels, SceneShape
 from emma.tasks import TaskID
@@ -108,14 +108,11 @@ def _recordings(made: RecordingsAdapter, findings: Findings, shape: SceneShape |
     array = None if shape is None else shape.array
     if array is not None and channels and channels != [array.elements]:
         findings.faults.append(f"{made.root}: {channels[0]} channels, but scene.array has {array.elements} elements")
-    if made.entry.task is TaskID.E_LOC_AOA:
-        spans = [(one.name, span.label) for one in found for span in one.spans]
-        wrong = {label: name for name, label in spans if not _is_bearing(label)}
-        findings.faults += [
-            f"{made.root}: {name}: label {label!r}, expected degrees from -360 to 360" for label, name in wrong.items()
-        ]
+    wrong = _no_bearings(made, found)
+    bearings = made.entry.task is TaskID.E_LOC_AOA or not wrong
+    findings.faults += wrong.values() if bearings else []
     if found:
-        _summary(made, found, findings, array)
+        _summary(made, found, findings, array, bearings=bearings)
 
 
 def _whole(recording: Recording, copies: dict[str, str], shape: SceneShape | None) -> Recording:
@@ -168,7 +165,14 @@ def _sessions(sessions: set[str]) -> str:
     return f"{len(sessions)} sessions, which intervals draw as a whole{one}"
 
 
-def _summary(made: RecordingsAdapter, found: list[Recording], findings: Findings, array: StatedArray | None) -> None:
+def _summary(
+    made: RecordingsAdapter,
+    found: list[Recording],
+    findings: Findings,
+    array: StatedArray | None,
+    *,
+    bearings: bool,
+) -> None:
     marks = Counter(span.label for recording in found for span in recording.spans)
     findings.there += [
         f"{len(found)} recordings, {sum(marks.values())} labelled spans: {_counts(marks)}",
@@ -178,14 +182,13 @@ def _summary(made: RecordingsAdapter, found: list[Recording], findings: Findings
     rate = min(recording.rate_hz for recording in found)
     shortest = min((span.stop - span.start) / one.rate_hz for one in found for span in one.spans)
     samples = 2 ** int(math.log2(max(shortest * rate, 1.0)))
-    degrees = made.entry.task is TaskID.E_LOC_AOA or all(map(_is_bearing, marks))
-    classes = "" if degrees else f", mapping: {{classes: {{{', '.join(_class_keys(marks))}}}}}"
+    classes = "" if bearings else f", mapping: {{classes: {{{', '.join(_class_keys(marks))}}}}}"
     findings.keys = [
         f"under real_captures: {{name: NAME, adapter: {made.name}, path: {made.root}, task: TASK{classes}}}",
         f"in config/captures/NAME.yaml: scene: {{samples: {samples}, sample_rate_hz: {rate:.12g}}}, and the keys of "
         "docs/captures.md",
     ]
-    if degrees:
+    if bearings:
         frame = "in the frame that scene.array must state" if array is None else f"in the frame {array.frame}"
         findings.keys.append(f"labels are bearings in degrees, {frame}; or classes, where mapping.classes names them")
 
@@ -194,8 +197,13 @@ def _class_keys(marks: Counter[str]) -> Iterator[str]:
     return (f"{label}: CLASS" for label in sorted(marks)[:_SHOWN])
 
 
-def _is_bearing(label: str) -> bool:
-    try:
-        return abs(float(label)) <= 360
-    except ValueError:
-        return False
+def _no_bearings(made: RecordingsAdapter, found: list[Recording]) -> dict[str, str]:
+    """Labels that are no bearings, and what is said of each."""
+    wrong = {}
+    for one in found:
+        for span in one.spans:
+            try:
+                bearing(span.label, f"{made.root}: {one.name}")
+            except InputError as error:
+                wrong[span.label] = str(error)
+    return wrong

@@ -123,14 +123,14 @@ def model_gap(
         tasks[task] = TaskGap(**dict(own), matched=matched)
     scored = {task: gap for task, gap in tasks.items() if manifest.tasks[task].in_ood_avg}
     none = "no scored task has both sides"
-    own = _mean_gap({task.value: gap for task, gap in scored.items()}, none)
-    matched = _mean_gap({task.value: gap.matched for task, gap in scored.items()}, none)
+    own = _mean_gap({task.value: gap.gap_percentage_points for task, gap in scored.items()}, none)
+    matched = _mean_gap({task.value: gap.matched.gap_percentage_points for task, gap in scored.items()}, none)
     return SimToReal(**dict(own), matched=matched, kind=kind, tasks=tasks)
 
 
-def _mean_gap(gaps: Mapping[str, Gap], none: str) -> Gap:
-    """The mean over the gaps that are defined, which are named."""
-    known = {name: gap.gap_percentage_points for name, gap in gaps.items() if gap.gap_percentage_points is not None}
+def _mean_gap(points: Mapping[str, float | None], none: str) -> Gap:
+    """The mean over the gaps that are defined, which are named; ``none`` says why there is none."""
+    known = {name: gap for name, gap in points.items() if gap is not None}
     mean = float(np.mean(list(known.values()))) if known else None
     return Gap(gap_percentage_points=mean, over=tuple(known), undefined=None if known else none)
 
@@ -141,9 +141,6 @@ def _task_gap(
     """The mean over a task's sets, either of those in the release's format or of those with a matched synthetic set."""
     mine = {name: d for name, d in sets.items() if d.kind == kind and d.matched is matched}
     counted = [name for name, declared in mine.items() if not declared.demonstration and name in scores]
-    gaps = {
-        name: Gap(gap_percentage_points=scores[name].gap_percentage_points, over=(), undefined=None) for name in counted
-    }
     if not mine:
         others = any(declared.kind == kind for declared in sets.values())
         form = "with a matched synthetic set" if matched else "in the release's format"
@@ -153,7 +150,7 @@ def _task_gap(
         reason = "the only set is a demonstration" if shown else "the model does not take this task"
     else:
         reason = "; ".join(sorted({str(scores[name].undefined_reason) for name in counted}))
-    return _mean_gap(gaps, reason)
+    return _mean_gap({name: scores[name].gap_percentage_points for name in counted}, reason)
 
 
 def read_report(path: Path, data_release_hash: str, seed: int, eval_split: str) -> SimToRealReport:

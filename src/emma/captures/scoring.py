@@ -8,7 +8,7 @@ scored on its DEV scenes and on the captured ones. No gap enters an aggregate.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from common.errors import InputError
-from common.files import parse, read_json
 from common.hashing import table_hash
 from emma.captures.gap import SimToRealGap
 from emma.captures.in_domain import IN_DOMAIN, SYNTHETIC, Side, in_domain, predicted, undefined_reason
@@ -149,10 +148,10 @@ def scored(
         their mean. That of a matched synthetic set is over scenes.
     """
     tables = [table for name, table in predictions.items() if name.partition("-")[0] == CAPTURED]
+    reference = _reference(spec, declared, manifest, predictions, captured, seed)
+    hashes = {name: table_hash(table) for name, table in predictions.items()}
     if not tables:
-        reference = _reference(spec, declared, manifest, predictions, captured, seed)
         reason = "no synthetic scenes are like this set's"
-        hashes = {name: table_hash(table) for name, table in predictions.items()}
         return CaptureScores(in_domain=reference, undefined_reason=reason, hashes=hashes)
     if board is None:
         synth = _side(spec, declared, manifest, SYNTH, [predictions[SYNTH]], seed)
@@ -173,11 +172,11 @@ def scored(
     return CaptureScores(
         synth=synth,
         captured=real,
-        in_domain=_reference(spec, declared, manifest, predictions, captured, seed),
+        in_domain=reference,
         apart=apart,
         gap_percentage_points=gap,
         undefined_reason=None if gap is not None else synth.undefined_reason or real.undefined_reason,
-        hashes={name: table_hash(table) for name, table in predictions.items()},
+        hashes=hashes,
     )
 
 
@@ -263,12 +262,14 @@ def _group(detail: str | None) -> str | None:
     return None if group is None else str(group)
 
 
-def board_record(declared: CaptureSet, layout: Layout, model: str) -> TaskRecord | None:
-    """The model's scores on the release's own scenes, for a set in the release's format; None for any other."""
-    if declared.twin != "release":
-        return None
-    path = layout.run(model)
-    return parse(RunRecord, read_json(path), path).tasks[declared.task]
+def board_record(declared: CaptureSet, run: Callable[[], RunRecord]) -> TaskRecord | None:
+    """The model's scores on the release's own scenes, for a set in the release's format; None for any other.
+
+    Args:
+        declared: the set.
+        run: what reads the model's run record, which only such a set needs.
+    """
+    return run().tasks[declared.task] if declared.twin == "release" else None
 
 
 def read_sides(

@@ -25,7 +25,7 @@ from emma.data.protocols import OODProtocol, primary_protocol
 from emma.data.provenance import Hash, Provenance
 from emma.evaluation.records import FloatArray
 from emma.metrics import METRICS, UndefinedMetricError
-from emma.readouts import READOUTS, standardise
+from emma.readouts import make_readout, standardise
 from emma.tasks import Strict, Target, TaskID, TaskSpec, target_of
 
 #: Neighbours, sizes of the fit, and draws of each.
@@ -270,10 +270,8 @@ class TaskFolds:
 
     def readout(self, regularisation: float | None = None) -> Head:
         """The unfitted head that the TaskSpec pins, or the same at one fixed value of its regularisation."""
-        spec = self.spec.readout
-        if regularisation is not None:
-            spec = spec.model_copy(update={"regularisation": (regularisation,)})
-        return READOUTS[spec.kind](spec, self.kind)
+        pinned = make_readout(self.spec)
+        return pinned if regularisation is None else pinned.fixed(regularisation)
 
     def neighbours(self) -> Head:
         """The unfitted neighbours."""

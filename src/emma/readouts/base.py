@@ -99,9 +99,11 @@ class Readout(ABC):
 
     def without(self, features: NDArray[Any], target: Floats, kept: NDArray[np.bool_]) -> Self:
         """The same head fit anew, at the regularisation that this one chose, on the samples that are ``kept``."""
-        spec = self.spec.model_copy(update={"regularisation": (self.regularisation,)})
-        head = type(self)(spec, self.target)
-        return head.fit(features[kept], np.asarray(target)[kept])
+        return self.fixed(self.regularisation).fit(features[kept], np.asarray(target)[kept])
+
+    def fixed(self, regularisation: float) -> Self:
+        """The same head, unfitted, with one value of the regularisation in place of the grid."""
+        return type(self)(self.spec.model_copy(update={"regularisation": (regularisation,)}), self.target)
 
     @abstractmethod
     def _validation_losses(self, features: Floats, target: Floats, parts: Numbers) -> Floats:

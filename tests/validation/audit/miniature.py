@@ -266,7 +266,7 @@ def _captures(project, manifest, backbones, seed):
         provenance = run.run_manifest.model_provenance
         write_embeddings(table, backbone, scenes, contract=Contract(normalise="none"), provenance=provenance)
         sides = read_sides(manifest, declared, Layout(results), model, Embeddings.read(table))
-        board = board_record(declared, Layout(results), model)
+        board = board_record(declared, lambda run=run: run)
         scores, tables = score_capture(spec, declared, manifest, sides, board, seed)
         for side, predictions in tables.items():
             path = folder / model / f"{side}.parquet"

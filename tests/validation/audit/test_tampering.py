@@ -13,7 +13,6 @@ from common.hashing import content_hash, table_hash
 from emma.audit.verify import CHECKS, Results, verify
 from emma.data.release import DataReleaseManifest, manifest_record
 from emma.evaluation.fitting import predictions_hash
-from emma.results.layout import Layout
 
 FOLD = "folds/many/E-LOC-LOS/leave-one-environment-out"
 FP = "folds/many/E-ID-FP/leave-one-unit-out"
@@ -195,7 +194,7 @@ def captured_and_scored_again(results):
     tables = {name: pq.read_table(results / f"{SET}/many/{name}.parquet") for name in names}
     spec = capture_spec(manifest.spec(declared.task), declared)
     captured = read_labelled(results / f"{SET}/index.parquet", label_field(spec))
-    board = board_record(declared, Layout(results), "many")
+    board = board_record(declared, lambda: Results(results).run("many"))
     again = scored(spec, declared, manifest, tables, captured, board, 0)
     edit(results / f"{SET}/many/metrics.json", lambda value: value.update(again.model_dump(mode="json")))
     miniature.publish_gap(results)

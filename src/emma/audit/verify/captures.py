@@ -103,7 +103,7 @@ class Captures(Check):
         layout = results.layout
         held = layout.capture_embeddings(declared.name, model)
         embeddings = Embeddings.read(held) if held.exists() else None
-        board = board_record(declared, layout, model)
+        board = board_record(declared, lambda: results.run(model))
         if embeddings is not None:
             if reason := unscored(embeddings, board):
                 self.compare(path, record.undefined_reason, reason)
