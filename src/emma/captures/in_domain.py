@@ -7,7 +7,7 @@ captured scenes is hard for the second alone; a model without skill has none in 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -37,45 +37,54 @@ class Side:
     index: pa.Table
     embeddings: Embeddings
 
-    def rows(self, spec: TaskSpec) -> tuple[pa.Table, NDArray[np.int64]]:
-        """The scenes as a fold's table, and the row of the index that each comes from."""
+    def lined(self, spec: TaskSpec) -> Lined:
+        """The scenes as readouts take them."""
         table = fold_table(spec, self.index, np.full(self.index.num_rows, "query"))
         rows = pc.index_in(table["scene_id"], value_set=self.index["scene_id"].combine_chunks())
-        return table, np.asarray(rows, np.int64)
+        return Lined(
+            table["scene_id"],
+            np.asarray(table["target"]),
+            self.embeddings.of(table["scene_id"]),
+            self.index["session"].take(rows),
+            link_groups(self.index)[np.asarray(rows)],
+        )
 
-    def features(self, spec: TaskSpec) -> NDArray[Any]:
-        """Embeddings ``[N, D]`` of the scenes of ``rows``, in their order."""
-        return self.embeddings.of(self.rows(spec)[0]["scene_id"])
+
+class Lined(NamedTuple):
+    """Scenes of one side, row by row: their ids, encoded labels, features ``[N, D]``, sessions, and links if any."""
+
+    scene_id: pa.ChunkedArray
+    target: NDArray[np.float64]
+    features: NDArray[Any]
+    session: pa.ChunkedArray
+    links: NDArray[np.str_]
 
 
-def predicted(spec: TaskSpec, side: Side, scores: NDArray[np.float64], *, sessions: bool = True) -> pa.Table:
-    """A table of PREDICTION_SCHEMA of a side's scenes.
+def predicted(scenes: Lined, scores: NDArray[np.float64], *, sessions: bool = True) -> pa.Table:
+    """A table of PREDICTION_SCHEMA.
 
     Args:
-        spec: the task's declaration.
-        side: the scenes.
-        scores: scores ``[N, K]`` of ``side.features(spec)``.
+        scenes: the scenes.
+        scores: scores ``[N, K]`` of their features.
         sessions: whether scenes are drawn by session.
     """
-    table, rows = side.rows(spec)
-    n = table.num_rows
-    session = side.index["session"].take(pa.array(rows)) if sessions else pa.nulls(n, pa.string())
-    columns = [table["scene_id"], session, table["target"], matrix_to_lists(scores), pa.nulls(n, pa.int32())]
+    n = len(scenes.target)
+    session = scenes.session if sessions else pa.nulls(n, pa.string())
+    columns = [scenes.scene_id, session, pa.array(scenes.target), matrix_to_lists(scores), pa.nulls(n, pa.int32())]
     return pa.table(columns, schema=PREDICTION_SCHEMA)
 
 
-def dealt(spec: TaskSpec, captured: pa.Table) -> NDArray[np.int64] | str:
-    """The part ``[rows]`` of each captured scene, sessions whole, or why the reference is undefined.
+def dealt(spec: TaskSpec, sessions: NDArray[np.str_], target: NDArray[np.float64]) -> NDArray[np.int64] | str:
+    """The part ``[N]`` of each captured scene, sessions whole, or why the reference is undefined.
 
     Args:
         spec: the task's declaration.
-        captured: index of the captured scenes with labels.
+        sessions: the scenes' sessions ``[N]``.
+        target: their encoded labels ``[N]``.
     """
-    sessions = np.array(captured["session"].to_pylist())
     count = min(PARTS, len(np.unique(sessions)))
     if count < 2:
         return "one session alone: nothing is left to fit on"
-    target = np.asarray(target_of(spec).encode(captured[target_of(spec).column]))
     parts = grouped_parts(sessions, target_of(spec).strata(target), count)
     if spec.classes:
         for part in range(count):
@@ -86,11 +95,12 @@ def dealt(spec: TaskSpec, captured: pa.Table) -> NDArray[np.int64] | str:
 
 def undefined_reason(spec: TaskSpec, captured: pa.Table) -> str | None:
     """Why there is no in-domain reference of captured scenes, None where there is one."""
-    parts = dealt(spec, captured)
+    target = np.asarray(target_of(spec).encode(captured[target_of(spec).column]))
+    parts = dealt(spec, np.array(captured["session"].to_pylist()), target)
     return parts if isinstance(parts, str) else None
 
 
-def in_domain(spec: TaskSpec, name: str, fit: Side | None, captured: Side, seed: int) -> dict[str, pa.Table]:
+def in_domain(spec: TaskSpec, name: str, fit: Lined | None, captured: Lined, seed: int) -> dict[str, pa.Table]:
     """Predictions of the captured scenes by readouts of other sessions, and by readouts of as many synthetic scenes.
 
     Args:
@@ -104,41 +114,32 @@ def in_domain(spec: TaskSpec, name: str, fit: Side | None, captured: Side, seed:
         tables of PREDICTION_SCHEMA under IN_DOMAIN and SYNTHETIC; none where the reference is undefined. Where the task
         enrols units, those of a fit are enrolled by its own scenes.
     """
-    dealt_parts = dealt(spec, captured.index)
-    if isinstance(dealt_parts, str):
+    sessions = np.array(captured.session.to_pylist())
+    parts = dealt(spec, sessions, captured.target)
+    if isinstance(parts, str):
         return {}
-    table, order = captured.rows(spec)
-    parts, sessions = dealt_parts[order], np.array(captured.index["session"].to_pylist())[order]
-    pools = {IN_DOMAIN: (captured.features(spec), table, sessions)}
+    pools = {IN_DOMAIN: (captured, sessions)}
     if fit is not None:
-        synthetic, rows = fit.rows(spec)
-        pools[SYNTHETIC] = (fit.features(spec), synthetic, link_groups(fit.index)[rows])
-    features = pools[IN_DOMAIN][0]
-    scores = {key: np.empty((table.num_rows, target_of(spec).width)) for key in pools}
+        pools[SYNTHETIC] = (fit, fit.links)
+    scores = {key: np.empty((len(parts), target_of(spec).width)) for key in pools}
     for part in np.unique(parts):
-        size = min(int(np.count_nonzero(parts != part)), *(scenes.num_rows for _, scenes, _ in pools.values()))
-        for key, (inputs, scenes, groups) in pools.items():
-            open_rows = np.flatnonzero(parts != part) if key == IN_DOMAIN else np.arange(scenes.num_rows)
-            target = np.asarray(scenes["target"])
-            drawn = _drawn(spec, scenes, target, groups, open_rows, size, f"{seed}/{name}/{part}")
-            readout = make_readout(spec).fit(inputs[drawn], target[drawn], groups[drawn])
+        size = min(int(np.count_nonzero(parts != part)), *(len(scenes.target) for scenes, _ in pools.values()))
+        for key, (scenes, groups) in pools.items():
+            rows = np.flatnonzero(parts != part) if key == IN_DOMAIN else np.arange(len(scenes.target))
+            drawn = _drawn(spec, scenes, groups, rows, size, f"{seed}/{name}/{part}")
+            known = scenes.features[drawn], scenes.target[drawn]
+            readout = make_readout(spec).fit(*known, groups[drawn])
             if target_of(spec).enrols:
-                readout.enrol(inputs[drawn], target[drawn], np.zeros(len(drawn), np.int64))
-            scores[key][parts == part] = readout.scores(features[parts == part])
-    return {key: predicted(spec, captured, scores[key]) for key in pools}
+                readout.enrol(*known, np.zeros(len(drawn), np.int64))
+            scores[key][parts == part] = readout.scores(captured.features[parts == part])
+    return {key: predicted(captured, scores[key]) for key in pools}
 
 
 def _drawn(
-    spec: TaskSpec,
-    scenes: pa.Table,
-    target: NDArray[np.float64],
-    groups: NDArray[np.str_],
-    rows: NDArray[np.int64],
-    size: int,
-    salt: str,
+    spec: TaskSpec, scenes: Lined, groups: NDArray[np.str_], rows: NDArray[np.int64], size: int, salt: str
 ) -> NDArray[np.int64]:
     """``size`` of the rows, drawn by label and group."""
-    ids, strata = scenes["scene_id"].to_pylist(), target_of(spec).strata(target[rows])
+    ids, strata = scenes.scene_id.to_pylist(), target_of(spec).strata(scenes.target[rows])
     mask = stratified_draw(
         [np.full(len(rows), "") if strata is None else strata.astype(str)],
         [f"{salt}/{groups[row]}" for row in rows],

@@ -28,7 +28,6 @@ from emma.captures.records import (
     SideScore,
 )
 from emma.captures.settings import CaptureSet
-from emma.data.draws import link_groups
 from emma.data.embeddings import Embeddings
 from emma.data.labels import label_field
 from emma.data.protocols import primary_protocol
@@ -102,25 +101,23 @@ def predict_sides(spec: TaskSpec, declared: CaptureSet, sides: Sides, seed: int)
     Raises:
         InputError: the same samples on both sides, a label that the set does not declare, or an embedding missing.
     """
+    captured = sides.captured.lined(spec)
     if sides.fit is None:
-        return in_domain(spec, declared.name, None, sides.captured, seed)
+        return in_domain(spec, declared.name, None, captured, seed)
     for other in (sides.captured, *([sides.synth] if sides.synth else [])):
         if pc.any(pc.is_in(other.index["iq_sha256"], value_set=sides.fit.index["iq_sha256"].combine_chunks())).as_py():
             raise InputError(
                 f"{declared.name}: iq_sha256: scored scenes share samples with those that the readout is fit on, "
                 "expected none"
             )
+    fit, predictions = sides.fit.lined(spec), {}
     readouts = {f"{CAPTURED}-{value}": readout for value, readout in sides.readouts.items()}
-    predictions = {}
     if sides.synth is not None:
-        train, rows = sides.fit.rows(spec)
-        groups = link_groups(sides.fit.index)[rows]
-        readout = make_readout(spec).fit(sides.fit.features(spec), np.asarray(train["target"]), groups)
+        readout, synth = make_readout(spec).fit(fit.features, fit.target, fit.links), sides.synth.lined(spec)
         readouts = {CAPTURED: readout}
-        predictions[SYNTH] = predicted(spec, sides.synth, readout.scores(sides.synth.features(spec)), sessions=False)
-    features = sides.captured.features(spec)
-    predictions |= {name: predicted(spec, sides.captured, one.scores(features)) for name, one in readouts.items()}
-    return predictions | in_domain(spec, declared.name, sides.fit, sides.captured, seed)
+        predictions[SYNTH] = predicted(synth, readout.scores(synth.features), sessions=False)
+    predictions |= {name: predicted(captured, one.scores(captured.features)) for name, one in readouts.items()}
+    return predictions | in_domain(spec, declared.name, fit, captured, seed)
 
 
 def scored(

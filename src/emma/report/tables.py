@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from emma.report.data import ARROW, GAP_NOTE, KINDS, REFERENCE_NOTE, SCALE_NOTE, components, digits_of, number, tasks_of
-from emma.results.components import LEVEL, above_floor, components_head, gap_columns
+from emma.results.components import LEVEL, above_floor, components_head, gap_columns, gap_texts
 from emma.results.frames import board_frames
 from emma.results.records import Board, Row
 from emma.tasks import TaskID
@@ -54,7 +54,7 @@ def _ranking(board: Board) -> pd.DataFrame:
             for low, high in zip(models["ood_avg_low"], models["ood_avg_high"], strict=True)
         ],
     }
-    columns |= gap_columns(board)
+    columns |= gap_texts(board, "–")
     for task, block in tasks_of(board).items():
         title = f"{task.value} {block.metric} {ARROW[block.direction]} ({components_head(list(block.values))})"
         columns[title] = [_score(board, row, task) for row in board.models]

@@ -49,11 +49,8 @@ def components_text(values: Iterable[Score], number: Number) -> str:
     return f"{number(min(defined))} to {number(max(defined))}" + (f", {undefined} undefined" if undefined else "")
 
 
-def gap_columns(board: Board) -> dict[str, list[str]]:
-    """The columns of sim-to-real gaps by their title, a text per row: the gap's points and what it is the mean over.
-
-    None where no row has one; that of sets with a matched synthetic set where a row has that.
-    """
+def gap_columns(board: Board) -> dict[tuple[str, str], list[Gap | None]]:
+    """The columns of sim-to-real gaps that any row has, one gap per row: by title, and unit with the kind of sets."""
     blocks = [row.sim_to_real for row in board.models]
     kind = next((block.kind for block in blocks if block is not None), None)
     columns: dict[str, list[Gap | None]] = {
@@ -61,15 +58,23 @@ def gap_columns(board: Board) -> dict[str, list[str]]:
         "Gap to matched scenes": [None if block is None else block.matched for block in blocks],
     }
     return {
-        f"{name}, points ({kind})": ["–" if gap is None else gap_text(gap) for gap in gaps]
-        for name, gaps in columns.items()
+        (title, f"points ({kind})"): gaps
+        for title, gaps in columns.items()
         if any(gap is not None and gap.gap_percentage_points is not None for gap in gaps)
     }
 
 
-def gap_text(gap: Gap) -> str:
-    """A gap's points and, in brackets, what it is the mean over."""
-    return "–" if gap.gap_percentage_points is None else f"{gap.gap_percentage_points:.1f} ({', '.join(gap.over)})"
+def gap_texts(board: Board, none: str) -> dict[str, list[str]]:
+    """The same columns as texts by their head: points and, in brackets, what they are the mean over."""
+    return {
+        ", ".join(head): [
+            none
+            if gap is None or gap.gap_percentage_points is None
+            else f"{gap.gap_percentage_points:.1f} ({', '.join(gap.over)})"
+            for gap in gaps
+        ]
+        for head, gaps in gap_columns(board).items()
+    }
 
 
 def scale_ends(board: Board, task: TaskID) -> tuple[float | None, float | None]:

@@ -9,7 +9,7 @@ from emma.data.protocols import primary_protocol
 from emma.data.release import DataReleaseManifest
 from emma.evaluation.records import Draws
 from emma.results.aggregate import OODAvg, normalise_task, summarise
-from emma.results.components import LEVEL, above_floor, components_head, components_text, gap_columns
+from emma.results.components import LEVEL, above_floor, components_head, components_text, gap_texts
 from emma.results.ranking import Entrant, Standing, p_no_better, rank
 from emma.results.records import (
     RANKED,
@@ -258,14 +258,14 @@ def board_text(board: Board) -> str:
     tasks = {task: block for row in reversed(board.models) for task, block in row.tasks.items()}
     order = list(dict.fromkeys([*board.models[0].tasks, *tasks]))
     heads = [f"{task.value} ({components_head(list(tasks[task].values))})" for task in order]
-    gaps = gap_columns(board)
+    gaps = gap_texts(board, "-")
     lines = [["rank", "range", "model", "OOD-avg", "95% interval", *gaps, *heads]]
     marked = False
     for number, row in enumerate(board.models):
         interval = "-" if row.ood_avg_ci95 is None else f"[{row.ood_avg_ci95[0]:.3f}, {row.ood_avg_ci95[1]:.3f}]"
         span = "-" if row.rank_range is None else f"{row.rank_range[0]} to {row.rank_range[1]}"
         cells = [str(row.rank or "-"), span, row.model, _plain(row.ood_avg), interval]
-        cells += [column[number].replace("–", "-") for column in gaps.values()]
+        cells += [column[number] for column in gaps.values()]
         for task in order:
             if (block := row.tasks.get(task)) is None:
                 cells.append("-")

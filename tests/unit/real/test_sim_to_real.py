@@ -320,7 +320,7 @@ def test_no_session_is_on_both_sides_of_the_reference(manifest, monkeypatch):
 
     monkeypatch.setattr("emma.captures.in_domain.make_readout", lambda _: Spy())
     spec = capture_spec(manifest.spec(TaskID.E_LOC_LOS), declared("uwb_los"))
-    tables = in_domain(spec, "uwb_los", two_class(rng, 200, "f"), captured, 0)
+    tables = in_domain(spec, "uwb_los", two_class(rng, 200, "f").lined(spec), captured.lined(spec), 0)
     assert {table.num_rows for table in tables.values()} == {60}
     assert len(seen) == 10
     for own, other in zip(seen[::2], seen[1::2], strict=True):
