@@ -25,13 +25,6 @@ SCALE_NOTE = (
     "from the one to the other."
 )
 
-#: What a sim-to-real gap is, wherever one stands beside an average.
-GAP_NOTE = (
-    "Gap: 100 (synthetic - captured) in points of the anchors' scale, between the board's score and the mean of the "
-    "same folds' readouts on captured scenes, over the tasks in brackets; above zero is lost on captured scenes. "
-    "Gap to matched scenes: the same for sets with a synthetic set of their own. Neither enters an average."
-)
-
 #: What the page says of the textbook rows that ship, where the split that chose their settings is scored.
 REFERENCE_NOTE = (
     "Textbook rows stand outside the ranking. The settings of the shipped ones were chosen with v0.1 DEV scores in "

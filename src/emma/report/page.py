@@ -20,7 +20,6 @@ from emma.report import figures
 from emma.report.captures import caveats, gap_rows, mean_gaps, set_rows, side_rows, without_gap
 from emma.report.data import (
     ARROW,
-    GAP_NOTE,
     KINDS,
     REFERENCE_NOTE,
     SCALE_NOTE,
@@ -40,7 +39,7 @@ from emma.report.data import (
     values,
 )
 from emma.report.figures import Rows
-from emma.results.components import above_floor, components_head, gap_columns
+from emma.results.components import GAP_NOTE, above_floor, components_head, gap_columns
 from emma.results.records import Board
 
 #: Pixels a unit of the PNG files, for print.

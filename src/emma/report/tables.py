@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from emma.report.data import ARROW, GAP_NOTE, KINDS, REFERENCE_NOTE, SCALE_NOTE, components, digits_of, number, tasks_of
-from emma.results.components import LEVEL, above_floor, components_head, gap_columns, gap_texts
+from emma.report.data import ARROW, KINDS, REFERENCE_NOTE, SCALE_NOTE, components, digits_of, number, tasks_of
+from emma.results.components import GAP_NOTE, LEVEL, above_floor, components_head, gap_columns, gap_texts
 from emma.results.frames import board_frames
 from emma.results.records import Board, Row
 from emma.tasks import TaskID

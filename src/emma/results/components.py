@@ -13,6 +13,13 @@ MOST = 5
 #: A score is marked where its one-sided p against the floor is not below this.
 LEVEL = 0.05
 
+#: What a sim-to-real gap is, wherever one stands beside an average.
+GAP_NOTE = (
+    "Gap: 100 (synthetic - captured) in points of the anchors' scale, between the board's score and the mean of the "
+    "same folds' readouts on captured scenes, over the tasks in brackets; above zero is lost on captured scenes. "
+    "Gap to matched scenes: the same for sets with a synthetic set of their own. Neither enters an average."
+)
+
 Number = Callable[[float | None], str]
 
 

@@ -9,7 +9,7 @@ from emma.data.protocols import primary_protocol
 from emma.data.release import DataReleaseManifest
 from emma.evaluation.records import Draws
 from emma.results.aggregate import OODAvg, normalise_task, summarise
-from emma.results.components import LEVEL, above_floor, components_head, components_text, gap_texts
+from emma.results.components import GAP_NOTE, LEVEL, above_floor, components_head, components_text, gap_texts
 from emma.results.ranking import Entrant, Standing, p_no_better, rank
 from emma.results.records import (
     RANKED,
@@ -277,6 +277,7 @@ def board_text(board: Board) -> str:
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     table = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
     notes = [f"~ does not beat the floor (one-sided p of {LEVEL} or more)."] if marked else []
+    notes += [GAP_NOTE] if gaps else []
     return "\n".join([*table, "", *(f"- {note}" for note in (*notes, *board.caveats))]) + "\n"
 
 

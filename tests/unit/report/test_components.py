@@ -108,3 +108,14 @@ def test_frames_and_csv_carry_range_floor_and_errors(board):
     assert {"gap_low", "gap_high", "error_scenes"} <= set(frames.held_out_values)
     head, line, *_ = board_csv(board).splitlines()
     assert dict(zip(head.split(","), line.split(","), strict=False))["rank_worst"] == "2"
+
+
+def test_a_gap_never_stands_without_its_meaning(board, with_gaps):
+    """Terminal, Markdown and LaTeX: a column with the tasks in brackets and a line that says what it is, or neither."""
+    shown, _ = with_gaps("surrogate")
+    for text in (board_text, markdown, tex):
+        table = text(shown)
+        assert "Gap, points (surrogate)" in table
+        assert "4.2 (E-ID-DRONE)" in table
+        assert "Gap: 100 (synthetic - captured)" in table
+        assert "Gap" not in text(board)

@@ -118,7 +118,7 @@ class Captures(Check):
             where = layout.capture_predictions(declared.name, model, side)
             tables[side] = read_table(where, PREDICTION_SCHEMA)
             self.compare(where, table_hash(tables[side]), wanted)
-            self.compare(where, metadata_of(tables[side]).get("data_release_hash"), manifest.data_release_hash)
+            self.compare(where, metadata_of(tables[side]).get("data_release_hash"), results.release_hash())
         label = label_field(manifest.spec(declared.task))
         index = read_labelled(results.layout.capture_index(declared.name), label)
         again = scored(spec, declared, manifest, tables, index, board, results.seed())

@@ -141,7 +141,7 @@ class Manifest(Check):
         recorded = load_published(path).get(manifest.release)
         if recorded is None:
             return f"{manifest.release} is not among the published releases"
-        if recorded.data_release_hash == manifest.data_release_hash:
+        if recorded.data_release_hash == results.release_hash():
             return "the published hash"
         if recorded.config_sha256 != config_hash(manifest):
             return "not the published hash: its config differs from the published one"

@@ -54,7 +54,7 @@ class Scores(Check):
                 self.compare(path, {"metrics": actual}, {"metrics": scored[key[2]][key[3]]}, RESCORED)
         board = set(results.board_protocols(task))
         seed, split = results.seed(), results.eval_split().value.lower()
-        source = ReplicateSource(model, task.value, manifest.data_release_hash, seed, split)
+        source = ReplicateSource(model, task.value, results.release_hash(), seed, split)
         for kind in ("score", "stress"):
             own = {key: draws for key, draws in replicates.items() if (key[0] in board) == (kind == "score")}
             if own or kind == "score":
