@@ -18,10 +18,10 @@ sys.path.insert(0, str(ROOT / "src"))
 
 from common.errors import OneLineParser, run_script  # noqa: E402
 from common.files import parse  # noqa: E402
+from emma.backbones.config import load_model_config  # noqa: E402
 from emma.backbones.contrastive import train  # noqa: E402
 from emma.backbones.conv import random_conv, ssl_conv  # noqa: E402
 from emma.backbones.embed import embed_batch  # noqa: E402
-from emma.backbones.load import load_model_config  # noqa: E402
 from emma.data.release import load_release_config  # noqa: E402
 from emma.evaluation.probes import TaskFolds  # noqa: E402
 from rfgen import scenes  # noqa: E402

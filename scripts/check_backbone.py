@@ -11,7 +11,8 @@ from generator import example_scenes
 from common.errors import InputError, OneLineParser, run_script
 from common.threads import one_thread
 from emma.audit.checkup import Finding, Sample, Subject, examine, spread_sample
-from emma.backbones.load import ModelConfig, load_backbone, load_model_config
+from emma.backbones.config import ModelConfig, load_model_config
+from emma.backbones.load import load_backbone
 from emma.data.release import (
     DataReleaseManifest,
     ReleaseConfig,

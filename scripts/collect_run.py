@@ -4,7 +4,7 @@ from pathlib import Path
 
 from common.errors import OneLineParser, natural, run_script
 from common.files import write_json
-from emma.backbones.load import load_model_config
+from emma.backbones.config import load_model_config
 from emma.data.release import load_manifest
 from emma.data.tables import without_pandas
 from emma.results.runs import collect_run

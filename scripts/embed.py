@@ -5,8 +5,9 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from common.errors import OneLineParser, run_script
+from emma.backbones.config import load_model_config
 from emma.backbones.embed import write_embeddings
-from emma.backbones.load import load_backbone, load_model_config
+from emma.backbones.load import load_backbone
 from emma.data.tables import without_pandas
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from generator import true_parameters
 
 from common.errors import InputError, OneLineParser, run_script
+from emma.backbones.config import load_model_config
 from emma.backbones.embed import write_parts
-from emma.backbones.load import load_model_config
 from emma.data.provenance import Provenance
 from emma.data.release import load_release_config
 from emma.data.scenes import read_index

@@ -8,7 +8,8 @@ from safetensors.numpy import save
 
 from common.errors import InputError, OneLineParser, natural, run_script
 from common.files import atomic
-from emma.backbones.load import load_function, load_model_config
+from emma.backbones.config import load_model_config
+from emma.backbones.load import load_function
 from emma.data.scenes import iterate_scenes
 from emma.data.tables import without_pandas
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from common.errors import InputError, OneLineParser, natural, run_script
 from common.files import write_json
 from common.threads import one_thread
-from emma.backbones.load import load_model_config
+from emma.backbones.config import load_model_config
 from emma.data.embeddings import Embeddings
 from emma.data.release import load_manifest, read_assigned
 from emma.data.tables import without_pandas

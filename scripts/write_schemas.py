@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 from common.errors import InputError, OneLineParser, run_script
 from common.files import read_text, write_json, write_text
 from emma.audit.submissions import SubmissionManifest
-from emma.backbones.load import ModelConfig
+from emma.backbones.config import ModelConfig
 from emma.captures.settings import CaptureSet
 from emma.data.release import ReleaseConfig
 from rfgen.captures.array import AnyArray

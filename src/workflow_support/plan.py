@@ -14,7 +14,7 @@ from typing import Any
 from common.errors import InputError
 from common.hashing import canonical_json
 from emma.audit.submissions import MANIFEST_NAME, Bundle
-from emma.backbones.load import ModelConfig, load_model_config
+from emma.backbones.config import ModelConfig, load_model_config
 from emma.backbones.references import check_reference
 from emma.captures.settings import ADAPTER_CLASSES, DEFAULT_CAPTURES, CaptureEntry, CaptureSet, load_capture_set
 from emma.data.protocols import board_protocols, primary_protocol, reference_name, task_protocols

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from emma import Evaluator, TaskID
-from emma.backbones.load import load_backbone, load_model_config
+from emma.backbones.config import load_model_config
+from emma.backbones.load import load_backbone
 from emma.results.layout import results_folder
 
 CASES = [*(("dsp", task) for task in TaskID), ("ssl_conv", TaskID.E_LOC_AOA)]

@@ -15,7 +15,7 @@ from common.errors import InputError
 from common.files import parse
 from emma.backbones.base import Backbone
 from emma.backbones.embed import write_embeddings
-from emma.backbones.load import ModelConfig
+from emma.backbones.config import ModelConfig
 from emma.data.embeddings import Embeddings
 from emma.data.protocols import InDistribution, OODProtocol, board_protocols, primary_protocol, protocol_named
 from emma.data.provenance import Provenance

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from common.errors import InputError
 from common.files import parse, read_json
-from emma.backbones.load import ModelConfig
+from emma.backbones.config import ModelConfig
 from emma.data.protocols import InDistribution, LeaveOneSNRRegimeOut, OODProtocol, board_protocols, task_protocols
 from emma.data.provenance import Pretraining, Provenance
 from emma.data.release import DataReleaseManifest

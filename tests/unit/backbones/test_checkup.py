@@ -15,7 +15,7 @@ import yaml
 from common.errors import InputError
 from emma.audit.checkup import CHECKS, Sample, Subject, examine, spread_sample
 from emma.audit.checkup.watch import watched
-from emma.backbones.load import ModelConfig
+from emma.backbones.config import ModelConfig
 from emma.data.provenance import Provenance
 from emma.data.release import load_release_config
 from emma.data.scenes import METADATA_SCHEMA, SceneChunk, write_scenes

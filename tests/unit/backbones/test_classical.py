@@ -8,8 +8,9 @@ import yaml
 
 from common.streams import complex_normal, stream
 from emma.backbones.classical import arrays, channels, modulation, waveforms
+from emma.backbones.config import load_model_config
 from emma.backbones.inputs import normalise
-from emma.backbones.load import load_backbone, load_model_config
+from emma.backbones.load import load_backbone
 from emma.data.extends import read_extended
 from emma.tasks import TaskID
 from rfgen.physics import arrays as truth

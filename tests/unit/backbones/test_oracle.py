@@ -11,7 +11,8 @@ import pytest
 
 from common.errors import InputError
 from emma.audit.verify.deep import Reembedded
-from emma.backbones.load import load_backbone, load_model_config
+from emma.backbones.config import load_model_config
+from emma.backbones.load import load_backbone
 from emma.data.embeddings import Embeddings
 from emma.data.labels import label_field
 from emma.data.release import load_release_config

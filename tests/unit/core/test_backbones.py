@@ -19,16 +19,12 @@ from safetensors.numpy import save
 from common.errors import InputError
 from common.files import parse
 from emma.backbones.base import Backbone, prior
+from emma.backbones.config import ModelConfig, load_model_config
 from emma.backbones.dsp import build
 from emma.backbones.embed import embed_batch
 from emma.backbones.inputs import Contract, as_channels, normalise
-from emma.backbones.load import (
-    ModelConfig,
-    OnnxBackbone,
-    load_backbone,
-    load_model_config,
-    load_weights,
-)
+from emma.backbones.load import load_backbone, load_weights
+from emma.backbones.onnx_file import OnnxBackbone
 
 RNG = np.random.default_rng(0)
 

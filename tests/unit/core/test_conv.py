@@ -7,10 +7,11 @@ from safetensors.numpy import save
 
 from common.errors import InputError
 from common.hashing import sha256
+from emma.backbones.config import ModelConfig
 from emma.backbones.contrastive import _nt_xent, _view, train
 from emma.backbones.conv import random_conv, seeded_encoder, ssl_conv
 from emma.backbones.inputs import as_channels
-from emma.backbones.load import ModelConfig, load_backbone
+from emma.backbones.load import load_backbone
 
 OPTIONS = {
     "epochs": 2,

@@ -6,7 +6,7 @@ import pytest
 
 from common.errors import InputError
 from common.hashing import content_hash
-from emma.backbones.load import ModelConfig
+from emma.backbones.config import ModelConfig
 from emma.data.provenance import DeclaredReadout, Pretraining, Provenance, provenance_of
 from emma.tasks import TaskID
 

@@ -8,7 +8,7 @@ import pytest
 
 import emma
 from common.errors import InputError
-from emma.backbones.load import ModelConfig
+from emma.backbones.config import ModelConfig
 from emma.data.provenance import Provenance
 from emma.metrics import UndefinedMetricError
 from emma.tasks import Split, TaskID

@@ -6,7 +6,7 @@ import pytest
 
 from common.errors import InputError
 from common.files import write_json
-from emma.backbones.load import ModelConfig
+from emma.backbones.config import ModelConfig
 from emma.data.protocols import board_protocols
 from emma.data.provenance import Pretraining
 from emma.results.aggregate import normalise_task, summarise

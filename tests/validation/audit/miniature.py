@@ -8,9 +8,10 @@ import yaml
 from common.files import parse, read_json, write_json, write_text
 from common.hashing import content_hash
 from emma.backbones.base import Prior
+from emma.backbones.config import load_model_config
 from emma.backbones.embed import write_embeddings
 from emma.backbones.inputs import Contract
-from emma.backbones.load import load_backbone, load_model_config
+from emma.backbones.load import load_backbone
 from emma.captures.adapters import REAL_SPLIT
 from emma.captures.records import CaptureRecord, Conversion, ConversionRecord
 from emma.captures.report import read_gaps, report_text, sim_to_real_report

@@ -14,7 +14,8 @@ import rfgen
 from common.files import write_json
 from emma import EvalRun, Evaluator, Split, TaskID
 from emma.backbones.base import Backbone
-from emma.backbones.load import ModelConfig, load_backbone, load_model_config
+from emma.backbones.config import ModelConfig, load_model_config
+from emma.backbones.load import load_backbone
 from emma.data.embeddings import Embeddings
 from emma.data.extends import read_extended
 from emma.data.freezing import freeze

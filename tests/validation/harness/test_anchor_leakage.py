@@ -10,7 +10,7 @@ import pytest
 from common.errors import InputError
 from common.files import parse, write_json
 from emma import OODAvg, TaskID
-from emma.backbones.load import load_model_config
+from emma.backbones.config import load_model_config
 from emma.data.protocols import board_protocols
 from emma.data.release import load_manifest, manifest_record
 from emma.evaluation.scoring import score_task

@@ -6,7 +6,7 @@ import pytest
 from common.errors import InputError
 from common.files import parse
 from emma import Split, TaskID
-from emma.backbones.load import load_model_config
+from emma.backbones.config import load_model_config
 from emma.data.release import ReleaseConfig, load_release_config
 from emma.readouts import make_readout
 

@@ -9,7 +9,8 @@ from pydantic import ValidationError
 from common.errors import InputError
 from common.hashing import content_hash, table_hash
 from emma import EvalRun, Evaluator, RunManifest, TaskID
-from emma.backbones.load import load_backbone, load_model_config
+from emma.backbones.config import load_model_config
+from emma.backbones.load import load_backbone
 from emma.evaluation.fitting import predictions_hash
 from emma.results.leaderboard import build_board
 from emma.results.manifest import bundle_hash

@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 
 from emma import Evaluator, TaskID
-from emma.backbones.load import load_backbone, load_model_config
+from emma.backbones.config import load_model_config
+from emma.backbones.load import load_backbone
 
 TASKS = tuple(task.value for task in TaskID)
 PROGRAM = """
 import json, sys
 from pathlib import Path
 from emma import Evaluator
-from emma.backbones.load import load_backbone, load_model_config
+from emma.backbones.config import load_model_config
+from emma.backbones.load import load_backbone
 results, config, *tasks = sys.argv[1:]
 config = load_model_config(Path(config))
 backbone, provenance = load_backbone(config)

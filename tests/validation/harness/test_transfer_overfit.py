@@ -17,8 +17,8 @@ import pytest
 
 from common.streams import random_generator
 from emma import EvalRun, SplitNotAvailable, TaskID
+from emma.backbones.config import ModelConfig
 from emma.backbones.inputs import as_channels, normalise
-from emma.backbones.load import ModelConfig
 from emma.data.embeddings import Embeddings
 from emma.data.folds import Fold, fold_table
 from emma.data.protocols import primary_protocol

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from common.errors import InputError
 from emma.audit.checkup.watch import watched
 from emma.backbones.base import IQ, Backbone, Embeddings
+from emma.backbones.config import ModelConfig
 from emma.backbones.embed import embed_batch
-from emma.backbones.load import ModelConfig
 from emma.data.provenance import Provenance
 from emma.data.scenes import iterate_scenes
 from emma.data.tables import open_parquet

@@ -12,7 +12,7 @@ from common.hashing import sha256, table_hash
 from emma.audit.verify.base import Check
 from emma.audit.verify.captures import capture_files
 from emma.audit.verify.results import Results
-from emma.backbones.load import load_model_config
+from emma.backbones.config import load_model_config
 from emma.data.provenance import Provenance
 from emma.data.published import PUBLISHED, config_hash, differences, load_published, published_release
 from emma.data.release import DataReleaseManifest, SplitRecord, load_release_config

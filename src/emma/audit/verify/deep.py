@@ -14,8 +14,9 @@ from common.errors import InputError
 from common.hashing import sha256
 from emma.audit.verify.base import Check
 from emma.audit.verify.results import Results
+from emma.backbones.config import load_model_config
 from emma.backbones.embed import embed_batch
-from emma.backbones.load import load_backbone, load_model_config
+from emma.backbones.load import load_backbone
 from emma.data.folds import row_keys
 from emma.data.labels import plain_values
 from emma.data.samples import convert, iq_hashes

@@ -1,0 +1,131 @@
+"""What ``config/models/NAME.yaml`` may say: the keys of a model's config, and how it is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from common.errors import InputError
+from common.files import parse, read_yaml
+from emma.backbones.inputs import Contract
+from emma.data.provenance import Hash, Pretraining
+from emma.tasks import Strict, TaskID
+
+
+class PretrainRule(Strict):
+    """Weights that a rule of the DAG trains: the function that does it and its options.
+
+    The function is called as ``function(pools, seed, **options)`` with the PRETRAIN pools by name, and returns the
+    weights as named arrays.
+    """
+
+    function: Annotated[
+        str,
+        Field(
+            pattern=r"^[\w.]+:\w+$",
+            description="`package.module:function`, called with the PRETRAIN pools by name, the seed and "
+            "`options`; returns the weights",
+        ),
+    ]
+    options: Annotated[dict[str, int | float | str], Field(description="passed to the function")] = {}  # noqa: RUF012 (pydantic copies defaults)
+
+
+class ModelConfig(Contract):
+    """The content of ``config/models/NAME.yaml``.
+
+    Either ``factory`` ("package.module:function", called with the weights and ``options``) or ``onnx``, or ``truth``
+    for an oracle; weights as safetensors with their SHA-256, or made by ``pretrain``. How scenes reach the model is its
+    Contract. ``tasks`` limits a model to some tasks; such a model has no OOD average. ``licence`` is the weights' own
+    (SPDX).
+    """
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", description="the file's name")]
+    kind: Annotated[
+        Literal["backbone", "reference", "chance", "oracle", "control"],
+        Field(
+            description="`backbone`, or what a row outside the ranking is: a textbook `reference`, the floor "
+            "(`chance`), an `oracle` of true parameters, or a `control`"
+        ),
+    ] = "backbone"
+    factory: Annotated[
+        Annotated[str, Field(pattern=r"^[\w.]+:\w+$")] | None,
+        Field(
+            description="`package.module:function`, installed or in the project's folder, called with the weights "
+            "(arrays by name, or None) and `options`; this or `onnx`. A module or function that is "
+            "not there is refused before anything runs, errors of its own imports as the first job "
+            "meets it"
+        ),
+    ] = None
+    onnx: Annotated[
+        str | None,
+        Field(
+            description="ONNX file: one input float32 `[batch, 2 antennas, samples]`, I and Q of each antenna in "
+            "turn (or another `layout`); one output float32 `[batch, D]`, or `[batch, tokens, D]` "
+            "with a `pooling`"
+        ),
+    ] = None
+    truth: Annotated[
+        bool,
+        Field(
+            description="instead of `factory` or `onnx`: the generator writes the embeddings, from the true parameters "
+            "of the scenes; for `kind: oracle` alone"
+        ),
+    ] = False
+    weights: Annotated[str | None, Field(description="safetensors file, relative to the project")] = None
+    weights_sha256: Annotated[
+        Hash | None,
+        Field(description="SHA-256 of `weights` or `onnx`, lower-case hexadecimal; required with them"),
+    ] = None
+    pretrain: Annotated[
+        PretrainRule | None,
+        Field(description="function that trains the weights on the release's PRETRAIN pool, as a rule of the workflow"),
+    ] = None
+    options: Annotated[dict[str, int | float | str | bool], Field(description="passed to the factory")] = {}  # noqa: RUF012
+    device: Annotated[
+        Literal["cpu", "cuda"],
+        Field(description="`cpu` or `cuda`, passed to the factory or to onnxruntime; refused where it is absent"),
+    ] = "cpu"
+    tasks: Annotated[
+        tuple[TaskID, ...],
+        Field(description="tasks that the model takes; fewer than all scored ones, and it has no OOD average"),
+    ] = tuple(TaskID)
+    pretraining: Annotated[
+        Pretraining | Literal["unknown"], Field(description="what pretraining saw, `{}` for nothing, or `unknown`")
+    ]
+    licence: Annotated[
+        Annotated[str, Field(min_length=1, max_length=200)] | None,
+        Field(description="of the weights, an SPDX expression"),
+    ] = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> ModelConfig:
+        if self.truth != (self.kind == "oracle"):
+            raise ValueError("truth: expected with kind oracle, and only then")
+        if self.truth and (self.factory, self.onnx, self.weights, self.pretrain, self.options) != (*[None] * 4, {}):
+            raise ValueError("truth: the generator's, expected no factory, onnx, weights, pretrain or options")
+        if not self.truth and (self.factory is None) == (self.onnx is None):
+            raise ValueError("factory, onnx: expected exactly one of them")
+        if self.onnx is not None and (self.pretrain is not None or self.weights is not None or self.options):
+            raise ValueError("onnx: holds its own weights, expected no weights, options or pretrain")
+        pinned = self.weights if self.onnx is None else self.onnx
+        if (pinned is not None) != (self.weights_sha256 is not None):
+            raise ValueError("weights_sha256: expected with weights or onnx, and only then")
+        if pinned is not None and Path(pinned).suffix != (".safetensors" if self.onnx is None else ".onnx"):
+            raise ValueError("weights: expected a .safetensors file (or onnx: a .onnx file); pickles are refused")
+        if self.onnx is not None and self.layout == "complex":
+            raise ValueError("layout: expected channels, stacked or interleaved with onnx")
+        if pinned is not None and (Path(pinned).is_absolute() or ".." in Path(pinned).parts):
+            raise ValueError("weights: expected a path inside the project")
+        if self.pretrain is not None and self.weights is not None:
+            raise ValueError("pretrain: expected without weights, which it makes")
+        return self
+
+
+def load_model_config(path: str | Path) -> ModelConfig:
+    """Read and validate a model's config; the file's name must be the model's."""
+    config = parse(ModelConfig, read_yaml(path), path)
+    if config.name != Path(path).stem:
+        raise InputError(f"{path}: name: expected {Path(path).stem}, the file's name, found {config.name}")
+    return config
