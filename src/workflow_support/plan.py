@@ -14,7 +14,7 @@ from typing import Any
 from common.errors import InputError
 from common.hashing import canonical_json
 from emma.audit.submissions import MANIFEST_NAME, Bundle
-from emma.backbones.config import ModelConfig, load_model_config
+from emma.backbones.config import ControlConfig, ModelConfig, load_model_config
 from emma.backbones.references import check_reference
 from emma.captures.settings import ADAPTER_CLASSES, DEFAULT_CAPTURES, CaptureEntry, CaptureSet, load_capture_set
 from emma.data.protocols import board_protocols, primary_protocol, reference_name, task_protocols
@@ -68,7 +68,12 @@ class Plan:
         self.release_path = f"config/releases/{self.config.release}.yaml"
         self.release = load_release_config(self.root / self.release_path)
         check_metrics(self.release.tasks, self.release_path)
-        self.models = {name: self._model(name) for name in self.config.models}
+        self.models: dict[str, ModelConfig] = {}
+        for name in self.config.models:
+            self.models[name] = self._model(name)
+            if self.models[name].has_control:
+                control = ControlConfig.of(self.models[name])
+                self.models[control.name] = control
         self.eval_split = Split(self.config.eval_split)
         self.results = results_folder(self.release.release, self.eval_split)
         self.layout = Layout(self.results)
@@ -109,8 +114,8 @@ class Plan:
 
     def captures_of(self, model: str) -> list[str]:
         """Capture sets of the tasks that a model takes."""
-        if model in self.oracles():
-            # Nobody knows the true parameters of a capture.
+        if model in self.oracles() or model in self.controls():
+            # Nobody knows the true parameters of a capture, and what an untrained network loses on it says nothing.
             return []
         return [name for name, (entry, _) in self.captures.items() if entry.task.value in self.tasks_of(model)]
 
@@ -245,12 +250,24 @@ class Plan:
         return canonical_json(self.models[model].model_dump(mode="json", exclude_defaults=True)).decode()
 
     def pretrained(self) -> list[str]:
-        """Models whose weights a rule makes."""
-        return [name for name, config in self.models.items() if config.pretrain is not None]
+        """Models whose weights a rule trains."""
+        return [n for n, config in self.models.items() if config.pretrain is not None and n not in self.controls()]
+
+    def controls(self) -> dict[str, ControlConfig]:
+        """The configs of controls, whose weights a rule makes."""
+        return {name: config for name, config in self.models.items() if isinstance(config, ControlConfig)}
+
+    def apart(self) -> list[str]:
+        """Models that the reports beside the board show: all but controls."""
+        return [name for name in self.models if name not in self.controls()]
 
     def oracles(self) -> list[str]:
         """Models whose embeddings the generator writes."""
         return [name for name, config in self.models.items() if config.truth]
+
+    def weighted(self) -> list[str]:
+        """Models whose weights a rule makes."""
+        return [*self.pretrained(), *self.controls()]
 
     def embedding(self) -> list[str]:
         """Models that embed scenes themselves."""
@@ -287,6 +304,10 @@ class Plan:
     def embed_captures_code(self, model: str) -> str:
         """Digest of the program that embeds captured scenes, with the model's own module."""
         return self.code("embed_captures", self.models[model].factory or "")
+
+    def control_code(self, model: str) -> str:
+        """Digest of the program that makes a control's weights, with the model's own module."""
+        return self.code("make_control", self.models[model].factory or "")
 
     def pretrain_code(self, model: str) -> str:
         """Digest of the training program with the function that the model's config names."""

@@ -1,4 +1,4 @@
-# Weights that a rule trains, and the embeddings of every scene, once per model and task; an oracle's by the generator.
+# Weights that a rule trains or permutes, and the embeddings of every scene, once per model and task; an oracle's by the generator.
 
 
 rule pretrain:
@@ -8,6 +8,8 @@ rule pretrain:
         LAYOUT.weights("{model}"),
     log:
         LAYOUT.log("pretrain", "{model}"),
+    wildcard_constraints:
+        model=PLAN.any_of(PLAN.pretrained()),
     priority: 1
     conda:
         ENV
@@ -23,11 +25,42 @@ rule pretrain:
         )
 
 
+# The same network untrained: its weights permuted, running statistics of its layers estimated again on the pools.
+rule control:
+    input:
+        pools=expand(LAYOUT.scenes("{task}", "PRETRAIN"), task=PLAN.pretrain_pools()),
+        weights=branch(
+            lambda wildcards: wildcards.original in PLAN.pretrained(),
+            then=LAYOUT.weights("{original}"),
+        ),
+    output:
+        LAYOUT.weights("{original}.control"),
+    log:
+        LAYOUT.log("pretrain", "{original}.control"),
+    wildcard_constraints:
+        original=PLAN.any_of([config.control_of for config in PLAN.controls().values()]),
+    conda:
+        ENV
+    params:
+        code=lambda wildcards: PLAN.control_code(wildcards.original),
+        model=lambda wildcards: PLAN.model_text(wildcards.original),
+        seed=SEED,
+        weights=lambda wildcards, input: (
+            f"--weights {input.weights}" if input.weights else ""
+        ),
+    shell:
+        program(
+            "make_control",
+            "--model-config config/models/{wildcards.original}.control.yaml {params.weights}",
+            "--pools {input.pools} --seed {params.seed} --out {output}",
+        )
+
+
 rule embed:
     input:
         scenes=expand(LAYOUT.scenes("{{task}}", "{split}"), split=["TRAIN", EVAL]),
         weights=branch(
-            lambda wildcards: wildcards.model in PLAN.pretrained(),
+            lambda wildcards: wildcards.model in PLAN.weighted(),
             then=LAYOUT.weights("{model}"),
         ),
     output:

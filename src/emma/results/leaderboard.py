@@ -10,6 +10,7 @@ from emma.data.release import DataReleaseManifest
 from emma.evaluation.records import Draws
 from emma.results.aggregate import OODAvg, normalise_task, summarise
 from emma.results.components import GAP_NOTE, LEVEL, above_floor, components_head, components_text, gap_texts
+from emma.results.controls import compare_controls
 from emma.results.ranking import Entrant, Standing, p_no_better, rank
 from emma.results.records import (
     RANKED,
@@ -17,6 +18,7 @@ from emma.results.records import (
     BeatsFloor,
     Board,
     BoardTask,
+    Bought,
     Components,
     ModelStatistics,
     Range,
@@ -109,7 +111,11 @@ def build_board(
     standings, statistics = rank(aggregator, entrants, manifest.bootstrap.level)
     order = sorted(runs.values(), key=lambda run: (_place(standings[run.model]), run.kind, run.model))
     tests = _floor_tests(runs.values(), replicates)
-    rows = [_row(run, standings[run.model], (sim_to_real or {}).get(run.model), tests[run.model]) for run in order]
+    bought = compare_controls(order, standings, replicates, manifest.bootstrap.level)
+    rows = [
+        _row(run, standings[run.model], (sim_to_real or {}).get(run.model), tests[run.model], bought.get(run.model))
+        for run in order
+    ]
     first = order[0]
     board = Board(
         release=manifest.release,
@@ -187,7 +193,11 @@ def _floor_tests(
 
 
 def _row(
-    run: RunRecord, standing: Standing, sim_to_real: SimToReal | None, tests: Mapping[TaskID, BeatsFloor | None]
+    run: RunRecord,
+    standing: Standing,
+    sim_to_real: SimToReal | None,
+    tests: Mapping[TaskID, BeatsFloor | None],
+    bought: Bought | None,
 ) -> Row:
     sensitivity = None
     if standing.ood_avg is not None:
@@ -204,6 +214,7 @@ def _row(
     return Row(
         model=run.model,
         kind=run.kind,
+        control_of=run.control_of,
         rank=standing.rank,
         rank_range=standing.rank_range,
         ood_avg=standing.ood_avg,
@@ -214,6 +225,7 @@ def _row(
         tasks={task: BoardTask(**dict(block), beats_floor=tests[task]) for task, block in run.tasks.items()},
         sensitivity=sensitivity,
         sim_to_real=sim_to_real,
+        control=bought,
         run_manifest=run.run_manifest,
     )
 

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from common.errors import InputError
 from common.files import parse, read_json
-from emma.backbones.config import ModelConfig
+from emma.backbones.config import ControlConfig, ModelConfig
 from emma.data.protocols import InDistribution, LeaveOneSNRRegimeOut, OODProtocol, board_protocols, task_protocols
 from emma.data.provenance import Pretraining, Provenance
 from emma.data.release import DataReleaseManifest
@@ -151,6 +151,7 @@ def run_record(
     return RunRecord(
         model=config.name,
         kind=config.kind,
+        control_of=config.control_of if isinstance(config, ControlConfig) else None,
         release=manifest.release,
         eval_split="holdout" if eval_split is Split.HOLDOUT else "dev",
         tasks=dict(tasks),
