@@ -9,7 +9,16 @@ from emma.data.protocols import primary_protocol
 from emma.data.release import DataReleaseManifest
 from emma.evaluation.records import Draws
 from emma.results.aggregate import OODAvg, normalise_task, summarise
-from emma.results.components import GAP_NOTE, LEVEL, above_floor, components_head, components_text, gap_texts
+from emma.results.components import (
+    CONTROL_NOTE,
+    GAP_NOTE,
+    LEVEL,
+    above_floor,
+    components_head,
+    components_text,
+    control_texts,
+    gap_texts,
+)
 from emma.results.controls import compare_controls
 from emma.results.ranking import Entrant, Standing, p_no_better, rank
 from emma.results.records import (
@@ -270,14 +279,15 @@ def board_text(board: Board) -> str:
     tasks = {task: block for row in reversed(board.models) for task, block in row.tasks.items()}
     order = list(dict.fromkeys([*board.models[0].tasks, *tasks]))
     heads = [f"{task.value} ({components_head(list(tasks[task].values))})" for task in order]
-    gaps = gap_texts(board, "-")
-    lines = [["rank", "range", "model", "OOD-avg", "95% interval", *gaps, *heads]]
+    gaps, controls = gap_texts(board, "-"), control_texts(board, _plain, "-")
+    beside = controls | gaps
+    lines = [["rank", "range", "model", "OOD-avg", "95% interval", *beside, *heads]]
     marked = False
     for number, row in enumerate(board.models):
         interval = "-" if row.ood_avg_ci95 is None else f"[{row.ood_avg_ci95[0]:.3f}, {row.ood_avg_ci95[1]:.3f}]"
         span = "-" if row.rank_range is None else f"{row.rank_range[0]} to {row.rank_range[1]}"
         cells = [str(row.rank or "-"), span, row.model, _plain(row.ood_avg), interval]
-        cells += [column[number] for column in gaps.values()]
+        cells += [column[number] for column in beside.values()]
         for task in order:
             if (block := row.tasks.get(task)) is None:
                 cells.append("-")
@@ -289,6 +299,7 @@ def board_text(board: Board) -> str:
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     table = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
     notes = [f"~ does not beat the floor (one-sided p of {LEVEL} or more)."] if marked else []
+    notes += [CONTROL_NOTE] if controls else []
     notes += [GAP_NOTE] if gaps else []
     return "\n".join([*table, "", *(f"- {note}" for note in (*notes, *board.caveats))]) + "\n"
 

@@ -194,7 +194,7 @@ class Row(Strict):
 
     model: str
     kind: Kind
-    control_of: str | None
+    control_of: str | None = None
     rank: int | None
     rank_range: RankRange | None
     ood_avg: float | None
@@ -205,7 +205,7 @@ class Row(Strict):
     tasks: dict[TaskID, BoardTask]
     sensitivity: Sensitivity | None
     sim_to_real: SimToReal | None
-    control: Bought | None
+    control: Bought | None = None
     run_manifest: RunManifest
 
 

