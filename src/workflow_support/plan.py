@@ -257,10 +257,6 @@ class Plan:
         """The configs of controls, whose weights a rule makes."""
         return {name: config for name, config in self.models.items() if isinstance(config, ControlConfig)}
 
-    def apart(self) -> list[str]:
-        """Models that the reports beside the board show: all but controls."""
-        return [name for name in self.models if name not in self.controls()]
-
     def oracles(self) -> list[str]:
         """Models whose embeddings the generator writes."""
         return [name for name, config in self.models.items() if config.truth]

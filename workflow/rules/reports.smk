@@ -73,7 +73,7 @@ rule stress_report:
         manifest=LAYOUT.manifest,
         metrics=[
             LAYOUT.metrics(*place)
-            for model in PLAN.apart()
+            for model in PLAN.models
             for place in PLAN.model_folds(model, stress=True)
         ],
     output:
@@ -134,7 +134,7 @@ rule probe:
 rule probe_report:
     input:
         manifest=LAYOUT.manifest,
-        probes=expand(LAYOUT.probes("{model}"), model=PLAN.apart()),
+        probes=expand(LAYOUT.probes("{model}"), model=PLAN.models),
     output:
         report=report(
             LAYOUT.report("probes"),

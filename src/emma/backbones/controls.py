@@ -76,6 +76,21 @@ def permuted(weights: Weights, seed: Seed) -> dict[str, NDArray[Any]]:
     return {name: _permuted(name, weights[name], seed) for name in sorted(weights)}
 
 
+def unlike_permuted(weights: Weights, made: Weights, seed: Seed) -> str | None:
+    """The first tensor of a control that is not the model's, permuted; running statistics are not looked at."""
+    expected = permuted(weights, seed)
+    for name in sorted({*expected, *made}):
+        if name.endswith((_MEAN, _VARIANCE)):
+            continue
+        if name not in expected or name not in made or not _same(expected[name], made[name]):
+            return name
+    return None
+
+
+def _same(first: NDArray[Any], second: NDArray[Any]) -> bool:
+    return first.dtype == second.dtype and first.shape == second.shape and first.tobytes() == second.tobytes()
+
+
 def _permuted(name: str, tensor: NDArray[Any], seed: Seed) -> NDArray[Any]:
     if not np.issubdtype(tensor.dtype, np.floating) or tensor.size < 2 or name.endswith((_MEAN, _VARIANCE)):
         return tensor

@@ -132,6 +132,7 @@ def run_record(
     *,
     seed: int,
     eval_split: Split,
+    control_of: str | None = None,
 ) -> RunRecord:
     """One model's run from its tasks.
 
@@ -143,6 +144,7 @@ def run_record(
         fold_hashes: content hashes of the predictions by task, protocol and held-out value.
         seed: the run's seed.
         eval_split: DEV or HOLDOUT.
+        control_of: of a control, its model.
     """
     task_metrics = {
         task: {record.metric: record.score} | {name: other.score for name, other in record.secondary_metrics.items()}
@@ -151,7 +153,7 @@ def run_record(
     return RunRecord(
         model=config.name,
         kind=config.kind,
-        control_of=config.control_of if isinstance(config, ControlConfig) else None,
+        control_of=control_of,
         release=manifest.release,
         eval_split="holdout" if eval_split is Split.HOLDOUT else "dev",
         tasks=dict(tasks),
@@ -221,7 +223,16 @@ def collect_run(
         }
     if provenance is None:
         raise InputError(f"model {config.name}: tasks: none of the release's, expected at least one")
-    return run_record(manifest, config, provenance, tasks, hashes, seed=seed, eval_split=eval_split)
+    return run_record(
+        manifest,
+        config,
+        provenance,
+        tasks,
+        hashes,
+        seed=seed,
+        eval_split=eval_split,
+        control_of=config.control_of if isinstance(config, ControlConfig) else None,
+    )
 
 
 def _complete(

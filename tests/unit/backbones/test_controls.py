@@ -9,7 +9,7 @@ from safetensors.numpy import save_file
 from common.errors import InputError
 from common.hashing import sha256
 from emma.backbones.config import ControlConfig, load_model_config
-from emma.backbones.controls import control_weights, original_weights, permuted
+from emma.backbones.controls import control_weights, original_weights, permuted, unlike_permuted
 from emma.backbones.embed import embed_batch
 from emma.backbones.load import build_backbone, load_backbone
 
@@ -139,6 +139,17 @@ def test_statistics_are_those_of_the_pool(model):
     np.testing.assert_allclose(made["net/last.running_mean"], second.mean(axis=(0, 2)), rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(made["net/last.running_var"], second.var(axis=(0, 2)), rtol=1e-3)
     assert made["net/norm.num_batches_tracked"] == 5
+
+
+def test_a_control_that_is_no_permutation_is_named(model):
+    made = permuted(model, 0)
+    assert unlike_permuted(model, made, 0) is None
+    # Statistics are estimated on the pools, which a reader of the results need not have.
+    assert unlike_permuted(model, made | {"net/norm.running_mean": np.ones(8, np.float32)}, 0) is None
+    assert unlike_permuted(model, model, 0) == "net/first.bias"
+    assert unlike_permuted(model, made, 1) == "net/first.bias"
+    assert unlike_permuted(model, made | {"net/second.bias": made["net/second.bias"] * 2}, 0) == "net/second.bias"
+    assert unlike_permuted(model, {n: v for n, v in made.items() if n != "net/norm.bias"}, 0) == "net/norm.bias"
 
 
 def test_without_new_statistics_features_would_be_dead(model):

@@ -70,5 +70,5 @@ def test_draws_of_the_control_must_be_there(small) -> None:
     replicates = {name: draws for name, (_, draws) in runs.items()}
     task = next(task for task, block in records["dsp"].tasks.items() if not block.in_ood_avg)
     replicates["random_conv"] = {key: draws for key, draws in replicates["random_conv"].items() if key != task}
-    with pytest.raises(InputError, match="random_conv|dsp"):
+    with pytest.raises(InputError, match=r"random_conv|dsp"):
         build_board(small.manifest, records, replicates)

@@ -126,9 +126,16 @@ class Runs(Check):
                 for name, values in keys.items()
             }
             records[task] = task_record(manifest.tasks[task], protocols, scores, provenance.pretraining)
-        named = _Model(model, actual.kind)
-        seed, eval_split = results.seed(), results.eval_split()
-        return run_record(manifest, named, provenance, records, hashes, seed=seed, eval_split=eval_split)
+        return run_record(
+            manifest,
+            _Model(model, actual.kind),
+            provenance,
+            records,
+            hashes,
+            seed=results.seed(),
+            eval_split=results.eval_split(),
+            control_of=actual.control_of,
+        )
 
 
 class Provenance(Check):
