@@ -159,7 +159,7 @@ def check_graph(model: onnx.ModelProto, path: str) -> None:
         InputError: an operator of a domain that onnxruntime lacks, random numbers, training mode, NaN among weights.
     """
     own = {(function.domain, function.name) for function in model.functions}
-    constants = _constants(model)
+    stored = _stored(model)
     for node in _nodes(model):
         place = f"{path}: node {node.name or node.output[0]!r} ({node.op_type})"
         if node.domain not in _DOMAINS and (node.domain, node.op_type) not in own:
@@ -169,7 +169,7 @@ def check_graph(model: onnx.ModelProto, path: str) -> None:
             )
         if node.op_type in _RANDOM:
             raise InputError(f"{place}: random numbers, expected the same answer twice; export without it")
-        if _trains(node, constants):
+        if _trains(node, stored):
             raise InputError(
                 f"{place}: in training mode, so that rows depend on their batch or on chance; export after model.eval()"
             )
@@ -178,16 +178,16 @@ def check_graph(model: onnx.ModelProto, path: str) -> None:
             raise InputError(f"{path}: weights {name!r}: NaN, expected finite numbers; export a network that learnt")
 
 
-def _trains(node: onnx.NodeProto, constants: Mapping[str, onnx.TensorProto]) -> bool:
+def _trains(node: onnx.NodeProto, stored: Mapping[str, onnx.TensorProto]) -> bool:
     """Whether a node normalises by its batch or drops at random."""
     if node.op_type == "BatchNormalization":
         # Before version 14 further outputs told it.
         return sum(map(bool, node.output)) > 1 or any(
             entry.name == "training_mode" and entry.i for entry in node.attribute
         )
-    if node.op_type != "Dropout" or len(node.input) < 3 or node.input[2] not in constants:
+    if node.op_type != "Dropout" or len(node.input) < 3 or node.input[2] not in stored:
         return False
-    return bool(onnx.numpy_helper.to_array(constants[node.input[2]]).any())
+    return bool(onnx.numpy_helper.to_array(stored[node.input[2]]).any())
 
 
 def fits(dims: Dims, layout: str) -> Fit | None:
@@ -226,11 +226,11 @@ def find_head(model: onnx.ModelProto, output: str) -> Head | None:
     A softmax tells a classifier; without one, a linear layer that narrows to 64 numbers or fewer does.
     """
     makers = {name: node for node in model.graph.node for name in node.output}
-    constants = {*(tensor.name for tensor in model.graph.initializer), *_constants(model)}
+    stored = _stored(model)
     known = tensors(model)
     kind, name, classes = "linear", output, _width(known.get(output))
     while (node := makers.get(name)) is not None:
-        fed = [given for given in node.input if given and given not in constants]
+        fed = [given for given in node.input if given and given not in stored]
         if node.op_type in _SQUASH:
             kind = "softmax"
         elif node.op_type in {"Gemm", "MatMul", "Conv"} and len(fed) == 1:
@@ -272,7 +272,7 @@ def floating_weights(model: onnx.ModelProto | bytes) -> dict[str, NDArray[Any]]:
     for node in _nodes(model):
         for name in node.input:
             uses.setdefault(name, set()).add(node.op_type)
-    kept = {tensor.name: tensor for tensor in model.graph.initializer} | _constants(model)
+    kept = _stored(model)
     return {
         name: onnx.numpy_helper.to_array(tensor)
         for name, tensor in kept.items()
@@ -283,11 +283,11 @@ def floating_weights(model: onnx.ModelProto | bytes) -> dict[str, NDArray[Any]]:
 def batch_norms(model: onnx.ModelProto | bytes) -> list[BatchNorm]:
     """Batch normalisations whose running mean and variance are weights of the file, in the order of the graph."""
     model = onnx.load_model_from_string(model) if isinstance(model, bytes) else model
-    kept = {*(tensor.name for tensor in model.graph.initializer), *_constants(model)}
+    kept = _stored(model)
     return [
         BatchNorm(node.name or node.output[0], node.input[0], node.input[3], node.input[4])
         for node in model.graph.node
-        if node.op_type == "BatchNormalization" and {node.input[3], node.input[4]} <= kept
+        if node.op_type == "BatchNormalization" and {node.input[3], node.input[4]} <= kept.keys()
     ]
 
 
@@ -297,7 +297,7 @@ def set_weights(model: onnx.ModelProto, weights: Mapping[str, NDArray[Any]], pat
     Raises:
         InputError: no such weights, or of another shape.
     """
-    kept = {tensor.name: tensor for tensor in model.graph.initializer} | _constants(model)
+    kept = _stored(model)
     for name, values in weights.items():
         if name not in kept or tuple(kept[name].dims) != values.shape:
             found = f"of shape {list(kept[name].dims)}" if name in kept else "no such weights"
@@ -306,15 +306,16 @@ def set_weights(model: onnx.ModelProto, weights: Mapping[str, NDArray[Any]], pat
         kept[name].CopyFrom(onnx.numpy_helper.from_array(values.astype(dtype), name))
 
 
-def _constants(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
-    """Tensors of constant nodes by the name of their output; inner graphs left out."""
-    return {
+def _stored(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
+    """Initialisers, and tensors of constant nodes by the name of their output; inner graphs left out."""
+    constants = {
         node.output[0]: entry.t
         for node in model.graph.node
         if node.op_type == "Constant"
         for entry in node.attribute
         if entry.name == "value"
     }
+    return {tensor.name: tensor for tensor in model.graph.initializer} | constants
 
 
 def _nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
