@@ -78,14 +78,14 @@ class OnnxBackbone:
         model = onnx_graph.cut(whole, output, path) if output else whole
         self._input = _one_input(model, path)
         onnx_graph.check_graph(model, path)
-        self._session = self._start(model)
+        self._session = self._start(model.SerializeToString() if output or weights else data)
         self._check_layout()
         self._axes, self.embedding_dim = self._read_answer()
 
     @property
     def head(self) -> Head | None:
         """The classifier's last layer that the answer comes from; None where it is an embedding as it stands."""
-        return onnx_graph.find_head(self._whole, self._output)
+        return onnx_graph.find_head(onnx_graph.with_shapes(self._whole), self._output)
 
     def embed(self, iq: NDArray[Any], sample_rate_hz: float, center_frequency_hz: float) -> Embeddings:
         """Run the graph; complex scenes in its layout. ValueError where it does not take them."""
@@ -109,9 +109,9 @@ class OnnxBackbone:
         """
         part = onnx_graph.cut(self._whole, name, self._path)
         _one_input(part, self._path)
-        return self._run(self._start(part), self._check_given(self._laid_out(iq)))
+        return self._run(self._start(part.SerializeToString()), self._check_given(self._laid_out(iq)))
 
-    def _start(self, model: onnx.ModelProto) -> Any:
+    def _start(self, data: bytes) -> Any:
         import onnxruntime
 
         provider = "CUDAExecutionProvider" if self._device == "cuda" else "CPUExecutionProvider"
@@ -123,7 +123,7 @@ class OnnxBackbone:
         # Weights in files beside the graph would escape its SHA-256: there is no folder to read them from.
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", os.devnull)
         try:
-            return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=[provider])
+            return onnxruntime.InferenceSession(data, options, providers=[provider])
         except Exception as error:  # noqa: BLE001 (onnxruntime raises its own types from C++)
             text = " ".join(str(error).split())
         for pattern, advice in _REFUSALS.items():
@@ -215,7 +215,7 @@ class OnnxBackbone:
                     f"{self._path}: output {self._output}: its axes are not known, nor found by a run on silence; set "
                     "antennas and samples to those of the network"
                 )
-            dims = dims if measured is None else measured
+            dims = dims if measured is None else ((batch, *measured[1:]) if measured else ())
             last = last or (measured is not None and measured[:1] != (self._batch or 2,))
         expected = f"{self._path}: output {self._output} {told(dims)}: expected [B, D]"
         tokens = self._contract.pooling != "none"

@@ -88,7 +88,7 @@ def told(dims: Sequence[int | str | None]) -> str:
 
 
 def read_graph(data: bytes, path: str) -> onnx.ModelProto:
-    """Parse a file and infer the shapes of its tensors, as far as they are known.
+    """Parse a file.
 
     Raises:
         InputError: no ONNX file, or weights in a file beside it.
@@ -106,6 +106,11 @@ def read_graph(data: bytes, path: str) -> onnx.ModelProto:
                 f"{path}: expected an ONNX file with its weights within, found them in {place} beside it, where no "
                 "SHA-256 pins them; write one file: onnx.save(onnx.load(OLD), NEW)"
             )
+    return model
+
+
+def with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The graph with the axes of its inner tensors, as far as they are known."""
     try:
         return onnx.shape_inference.infer_shapes(model, data_prop=True)
     except Exception:  # noqa: BLE001 (shapes are a help, not a need: onnxruntime infers its own)
@@ -223,7 +228,8 @@ def guess_layout(dims: Dims) -> Fit | None:
 def find_head(model: onnx.ModelProto, output: str) -> Head | None:
     """The classifier's last layer that ``output`` comes from, or None where it is an embedding as it stands.
 
-    A softmax tells a classifier; without one, a linear layer that narrows to 64 numbers or fewer does.
+    ``model`` is one ``with_shapes``. A softmax tells a classifier; without one, a linear layer that narrows to 64
+    numbers or fewer does.
     """
     makers = {name: node for node in model.graph.node for name in node.output}
     stored = _stored(model)
@@ -249,7 +255,7 @@ def find_head(model: onnx.ModelProto, output: str) -> Head | None:
 
 
 def candidates(model: onnx.ModelProto) -> list[tuple[Tensor, int]]:
-    """Tensors that are one vector a scene, the last first, each with its width."""
+    """Tensors of a graph ``with_shapes`` that are one vector a scene, the last first, each with its width."""
     found = [(tensor, _width(tensor)) for tensor in tensors(model).values() if tensor.dtype.startswith("float")]
     return [(tensor, width) for tensor, width in reversed(found) if width is not None]
 

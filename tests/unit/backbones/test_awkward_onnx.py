@@ -18,6 +18,7 @@ from emma.backbones.onnx_graph import (
     floating_weights,
     guess_layout,
     read_graph,
+    with_shapes,
 )
 
 SAMPLES, WIDTH = 32, 5
@@ -489,7 +490,7 @@ def test_an_inner_tensor_is_evaluated_with_the_weights_as_they_are():
 
 
 def test_the_layer_before_a_classifiers_head_is_found():
-    model = read_graph(normed().SerializeToString(), "m.onnx")
+    model = with_shapes(read_graph(normed().SerializeToString(), "m.onnx"))
     head = find_head(model, "p")
     assert (head.kind, head.classes, head.hidden.name) == ("softmax", WIDTH, "f")
     head = find_head(model, "y")
@@ -500,4 +501,4 @@ def test_the_layer_before_a_classifiers_head_is_found():
 
 def test_a_projection_that_does_not_narrow_is_no_classifiers():
     wide = np.ones((2 * SAMPLES, 128), np.float32)
-    assert find_head(read_graph(linear(matrix=wide).SerializeToString(), "m.onnx"), "y") is None
+    assert find_head(with_shapes(linear(matrix=wide)), "y") is None
