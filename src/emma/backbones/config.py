@@ -61,10 +61,14 @@ class ModelConfig(Contract):
     onnx: Annotated[
         str | None,
         Field(
-            description="ONNX file: one input float32 `[batch, 2 antennas, samples]`, I and Q of each antenna in "
-            "turn (or another `layout`); one output float32 `[batch, D]`, or `[batch, tokens, D]` "
-            "with a `pooling`"
+            description="ONNX file, its weights within: one floating input `[batch, 2 antennas, samples]`, I and Q of "
+            "each antenna in turn (or another `layout`); one output `[batch, D]`, or `[batch, tokens, D]` with a "
+            "`pooling`"
         ),
+    ] = None
+    output: Annotated[
+        Annotated[str, Field(min_length=1)] | None,
+        Field(description="tensor of the ONNX graph that is the embedding; without it, the graph's one output"),
     ] = None
     truth: Annotated[
         bool,
@@ -132,7 +136,9 @@ class ModelConfig(Contract):
         if pinned is not None and Path(pinned).suffix != (".safetensors" if self.onnx is None else ".onnx"):
             raise ValueError("weights: expected a .safetensors file (or onnx: a .onnx file); pickles are refused")
         if self.onnx is not None and self.layout == "complex":
-            raise ValueError("layout: expected channels, stacked or interleaved with onnx")
+            raise ValueError("layout: expected a real one with onnx, such as channels, stacked or interleaved")
+        if self.onnx is None and self.output is not None:
+            raise ValueError("output: names a tensor of an ONNX file, expected with onnx")
         if pinned is not None and (Path(pinned).is_absolute() or ".." in Path(pinned).parts):
             raise ValueError("weights: expected a path inside the project")
         if self.control and not self.has_weights:

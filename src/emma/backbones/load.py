@@ -96,7 +96,10 @@ def build_backbone(config: ModelConfig, weights: Mapping[str, NDArray[Any]] | No
     if config.truth:
         raise InputError(f"model {config.name}: truth: the generator writes its embeddings, expected a model to load")
     if config.onnx is not None:
-        return OnnxBackbone(config.name, onnx_bytes(config, root), config.onnx, config.device)
+        data = onnx_bytes(config, root)
+        return OnnxBackbone(
+            config.name, data, config.onnx, config.device, contract=config, output=config.output, weights=weights
+        )
     assert config.factory is not None
     return _call_factory(config, config.factory, weights, root)
 

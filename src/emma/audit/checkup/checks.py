@@ -13,6 +13,7 @@ from common.errors import InputError
 from emma.audit.checkup.base import Blocked, Check, Subject, TaskCheck
 from emma.backbones.base import Embeddings
 from emma.backbones.embed import NotFiniteError
+from emma.backbones.onnx_file import OnnxBackbone
 from emma.readouts import make_readout
 from emma.results.runs import met_in_pretraining
 from emma.tasks import TaskID
@@ -40,7 +41,10 @@ class Loads(Check):
         if isinstance(width, bool) or not isinstance(width, int | np.integer) or width < 0:
             raise InputError(f"embedding_dim: expected a whole number from 0 on, found {width!r}")
         subject.backbone = backbone
-        return f"{subject.config.factory or subject.config.onnx} in {seconds:.1f} s"
+        told = f"{subject.config.factory or subject.config.onnx} in {seconds:.1f} s"
+        if isinstance(backbone, OnnxBackbone) and (head := backbone.head) is not None and head.kind == "softmax":
+            told += f"; its output is a softmax: output: {head.hidden.name} takes the layer before the last"
+        return told
 
 
 class Weights(Check):
