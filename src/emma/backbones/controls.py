@@ -8,7 +8,7 @@ would be constant: they are estimated again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 
 from common.errors import InputError
 from common.streams import Seed, stream
-from emma.backbones.base import IQ, Backbone
+from emma.backbones.base import IQ, Backbone, Embeddings
 from emma.backbones.config import ControlConfig
 from emma.backbones.embed import UnsuitedError, embed_batch
-from emma.backbones.load import build_backbone, load_weights
+from emma.backbones.load import build_backbone, build_onnx, load_weights, onnx_bytes
 from emma.backbones.modules import modules_of
+from emma.backbones.onnx_file import OnnxBackbone
+from emma.backbones.onnx_graph import batch_norms, floating_weights
 from emma.data.scenes import iterate_scenes
 
 if TYPE_CHECKING:
@@ -61,6 +63,10 @@ def original_weights(
     config: ControlConfig, root: str | Path = ".", trained: str | Path | None = None
 ) -> dict[str, NDArray[Any]]:
     """The weights that a control permutes, by name; ``trained`` is the file that the model's pretrain rule made."""
+    if config.onnx is not None:
+        weights = floating_weights(onnx_bytes(config, root))
+        # numpy, and safetensors with it, has no bfloat16.
+        return {name: tensor for name, tensor in weights.items() if np.issubdtype(tensor.dtype, np.floating)}
     if config.weights is not None:
         return load_weights(Path(root) / config.weights, config.weights_sha256)[0]
     if trained is None:
@@ -68,20 +74,28 @@ def original_weights(
     return load_weights(trained)[0]
 
 
-def permuted(weights: Weights, seed: Seed) -> dict[str, NDArray[Any]]:
+def permuted(weights: Weights, seed: Seed, statistics: Collection[str] = ()) -> dict[str, NDArray[Any]]:
     """Weights by name, the entries of every floating tensor in an order that (seed, name) draws.
 
-    Tensors of whole numbers and of one element stay, and so do running statistics of normalisation layers.
+    Tensors of whole numbers and of one element stay, and so do ``statistics``, those of normalisation layers.
     """
-    return {name: _permuted(name, weights[name], seed) for name in sorted(weights)}
+    return {
+        name: weights[name] if name in statistics else _permuted(name, weights[name], seed) for name in sorted(weights)
+    }
 
 
-def unlike_permuted(weights: Weights, made: Weights, seed: Seed) -> str | None:
-    """The first tensor of a control that is not the model's, permuted; running statistics are not looked at."""
-    expected = permuted(weights, seed)
-    for name in sorted({*expected, *made}):
-        if name.endswith((_MEAN, _VARIANCE)):
-            continue
+def running_statistics(config: ControlConfig, weights: Weights, root: str | Path = ".") -> list[str]:
+    """Names of the running means and variances among a model's weights, as torch names them or its graph uses them."""
+    if config.onnx is not None:
+        norms = batch_norms(onnx_bytes(config, root))
+        return sorted({name for norm in norms for name in (norm.mean, norm.variance)} & set(weights))
+    return [name for name in sorted(weights) if name.endswith((_MEAN, _VARIANCE))]
+
+
+def unlike_permuted(weights: Weights, made: Weights, seed: Seed, statistics: Collection[str] = ()) -> str | None:
+    """The first tensor of a control that is not the model's, permuted; ``statistics`` are not looked at."""
+    expected = permuted(weights, seed, statistics)
+    for name in sorted({*expected, *made} - set(statistics)):
         if name not in expected or name not in made or not _same(expected[name], made[name]):
             return name
     return None
@@ -92,7 +106,7 @@ def _same(first: NDArray[Any], second: NDArray[Any]) -> bool:
 
 
 def _permuted(name: str, tensor: NDArray[Any], seed: Seed) -> NDArray[Any]:
-    if not np.issubdtype(tensor.dtype, np.floating) or tensor.size < 2 or name.endswith((_MEAN, _VARIANCE)):
+    if not np.issubdtype(tensor.dtype, np.floating) or tensor.size < 2:
         return tensor
     return stream(seed, "control", name).permutation(tensor.ravel()).reshape(tensor.shape)
 
@@ -115,11 +129,13 @@ def control_weights(
     Raises:
         InputError: a layer has running statistics, and no pool is there that the model takes.
     """
-    shuffled = permuted(weights, seed)
-    statistics = [name for name in shuffled if name.endswith((_MEAN, _VARIANCE))]
-    if statistics:
-        shuffled |= _statistics_of_torch(config, shuffled, statistics, pools, root)
-    return shuffled
+    statistics = running_statistics(config, weights, root)
+    shuffled = permuted(weights, seed, statistics)
+    if not statistics:
+        return shuffled
+    if config.onnx is not None:
+        return shuffled | _statistics_of_onnx(config, shuffled, pools, root)
+    return shuffled | _statistics_of_torch(config, shuffled, statistics, pools, root)
 
 
 def _statistics_of_torch(
@@ -140,10 +156,7 @@ def _statistics_of_torch(
     with _measured(layers) as moments:
         through = sum(_pass(config, backbone, *pools[name]) for name in sorted(pools))
     if not through:
-        raise InputError(
-            f"model {config.name}: control: running statistics are estimated on PRETRAIN pools, of which the model "
-            "takes none: expected control: false"
-        )
+        raise _no_pool(config)
     found = {
         held[place]: value.astype(weights[held[place]].dtype)
         for number, moment in enumerate(moments)
@@ -153,6 +166,44 @@ def _statistics_of_torch(
     if left := [name for name in names if name not in found]:
         _LOG.warning("%s: %d running statistics met no scene and stay, %s first", config.name, len(left), left[0])
     return found
+
+
+def _no_pool(config: ControlConfig) -> InputError:
+    return InputError(
+        f"model {config.name}: control: running statistics are estimated on PRETRAIN pools, of which the model takes "
+        "none: expected control: false"
+    )
+
+
+def _statistics_of_onnx(
+    config: ControlConfig, weights: Weights, pools: Pools, root: str | Path
+) -> dict[str, NDArray[Any]]:
+    """Running statistics by name, layer by layer: each meets the pools behind those that are estimated already."""
+    data = onnx_bytes(config, root)
+    found: dict[str, NDArray[Any]] = {}
+    for norm in batch_norms(data):
+        tap = _Tap(build_onnx(config, data, {**weights, **found}), norm.input)
+        if not sum(_pass(config.model_copy(update={"pooling": "none"}), tap, *pools[name]) for name in sorted(pools)):
+            raise _no_pool(config)
+        for name, value in ((norm.mean, tap.moments.mean), (norm.variance, tap.moments.variance)):
+            found[name] = value.astype(weights[name].dtype)
+    return found
+
+
+class _Tap:
+    """A graph in the place of a backbone: it embeds nothing, and takes down the moments of one of its tensors."""
+
+    embedding_dim = 0
+
+    def __init__(self, graph: OnnxBackbone, tensor: str) -> None:
+        self.name, self._graph, self._tensor = graph.name, graph, tensor
+        self.moments = _Moments()
+
+    def embed(self, iq: NDArray[Any], sample_rate_hz: float, center_frequency_hz: float) -> Embeddings:
+        """Empty rows ``[B, 0]``."""
+        del sample_rate_hz, center_frequency_hz
+        self.moments.add(self._graph.run_tensor(self._tensor, iq))
+        return np.zeros((len(iq), 0), np.float32)
 
 
 def _is_running(layer: torch.nn.Module) -> bool:

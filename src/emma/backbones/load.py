@@ -96,12 +96,15 @@ def build_backbone(config: ModelConfig, weights: Mapping[str, NDArray[Any]] | No
     if config.truth:
         raise InputError(f"model {config.name}: truth: the generator writes its embeddings, expected a model to load")
     if config.onnx is not None:
-        data = onnx_bytes(config, root)
-        return OnnxBackbone(
-            config.name, data, config.onnx, config.device, contract=config, output=config.output, weights=weights
-        )
+        return build_onnx(config, onnx_bytes(config, root), weights)
     assert config.factory is not None
     return _call_factory(config, config.factory, weights, root)
+
+
+def build_onnx(config: ModelConfig, data: bytes, weights: Mapping[str, NDArray[Any]] | None) -> OnnxBackbone:
+    """The backbone in an ONNX file's content, with other numbers for weights by name."""
+    path = str(config.onnx)
+    return OnnxBackbone(config.name, data, path, config.device, contract=config, output=config.output, weights=weights)
 
 
 def onnx_bytes(config: ModelConfig, root: str | Path = ".") -> bytes:

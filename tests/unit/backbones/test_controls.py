@@ -1,15 +1,17 @@
 """Controls: the same network with permuted weights, and statistics of its normalisation layers estimated again."""
 
 import numpy as np
+import onnx
 import pyarrow as pa
 import pytest
+import torch
 import yaml
 from safetensors.numpy import save_file
 
 from common.errors import InputError
 from common.hashing import sha256
 from emma.backbones.config import ControlConfig, load_model_config
-from emma.backbones.controls import control_weights, original_weights, permuted, unlike_permuted
+from emma.backbones.controls import control_weights, original_weights, permuted, running_statistics, unlike_permuted
 from emma.backbones.embed import embed_batch
 from emma.backbones.load import build_backbone, load_backbone
 
@@ -98,7 +100,7 @@ def test_a_permutation_keeps_every_value_and_no_place():
         "scale": np.float32([3.5]),
         "norm.running_var": np.arange(4, dtype=np.float32),
     }
-    found = permuted(weights, 0)
+    found = permuted(weights, 0, ["norm.running_var"])
     assert set(found) == set(weights)
     for name, tensor in weights.items():
         assert found[name].dtype == tensor.dtype
@@ -145,7 +147,9 @@ def test_a_control_that_is_no_permutation_is_named(model):
     made = permuted(model, 0)
     assert unlike_permuted(model, made, 0) is None
     # Statistics are estimated on the pools, which a reader of the results need not have.
-    assert unlike_permuted(model, made | {"net/norm.running_mean": np.ones(8, np.float32)}, 0) is None
+    mean = ["net/norm.running_mean"]
+    assert unlike_permuted(model, made | {mean[0]: np.ones(8, np.float32)}, 0, mean) is None
+    assert unlike_permuted(model, made | {mean[0]: np.ones(8, np.float32)}, 0) == mean[0]
     assert unlike_permuted(model, model, 0) == "net/first.bias"
     assert unlike_permuted(model, made, 1) == "net/first.bias"
     assert unlike_permuted(model, made | {"net/second.bias": made["net/second.bias"] * 2}, 0) == "net/second.bias"
@@ -222,3 +226,65 @@ def test_what_a_control_asks_of_a_config(tmp_path):
     path.write_text("name: mine.control\nfactory: emma.backbones.dsp:build\npretraining: {}\n")
     with pytest.raises(InputError, match="ends the names of controls"):
         load_model_config(path)
+
+
+@pytest.fixture
+def graph(tmp_path, monkeypatch):
+    """An ONNX file with two normalisations behind convolutions, whose statistics are of inputs that never come."""
+    rng = np.random.default_rng(7)
+
+    def tensor(name, *shape, value=None):
+        values = rng.normal(size=shape) if value is None else np.full(shape, value)
+        return onnx.numpy_helper.from_array(values.astype(np.float32), name)
+
+    weights = [
+        tensor("w1", 6, 2, 3), tensor("w2", 5, 6, 3),
+        tensor("g1", 6, value=1), tensor("b1", 6, value=0), tensor("m1", 6, value=700), tensor("v1", 6, value=2),
+        tensor("g2", 5, value=1), tensor("b2", 5, value=0), tensor("m2", 5, value=900), tensor("v2", 5, value=2),
+    ]  # fmt: skip
+    node = onnx.helper.make_node
+    nodes = [
+        node("Conv", ["iq", "w1"], ["c1"]),
+        node("BatchNormalization", ["c1", "g1", "b1", "m1", "v1"], ["n1"]),
+        node("Relu", ["n1"], ["r1"]),
+        node("Conv", ["r1", "w2"], ["c2"]),
+        node("BatchNormalization", ["c2", "g2", "b2", "m2", "v2"], ["n2"]),
+        node("Relu", ["n2"], ["r2"]),
+        node("GlobalAveragePool", ["r2"], ["y"]),
+    ]
+    given = onnx.helper.make_tensor_value_info("iq", onnx.TensorProto.FLOAT, ["batch", 2, "samples"])
+    answer = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["batch", 5, 1])
+    made = onnx.helper.make_graph(nodes, "net", [given], [answer], weights)
+    model = onnx.helper.make_model(made, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9)
+    (tmp_path / "net.onnx").write_bytes(model.SerializeToString())
+    digest = sha256((tmp_path / "net.onnx").read_bytes())
+    config = {"name": "net", "onnx": "net.onnx", "weights_sha256": digest, "antennas": 1, "pretraining": {}}
+    (tmp_path / "net.yaml").write_text(yaml.safe_dump(config))
+    monkeypatch.chdir(tmp_path)
+    return load_model_config("net.control.yaml")
+
+
+def test_a_graph_is_permuted_and_its_statistics_estimated(graph, tmp_path):
+    weights = original_weights(graph)
+    index, iq = pool()
+    made = control_weights(graph, weights, {"one": (index, iq)}, seed=0)
+    assert running_statistics(graph, weights) == ["m1", "m2", "v1", "v2"]
+    np.testing.assert_array_equal(np.sort(made["w1"], axis=None), np.sort(weights["w1"], axis=None))
+    assert (made["w1"] != weights["w1"]).any()
+    # By torch, an implementation of its own.
+    power = np.sqrt(np.mean(np.abs(iq) ** 2, axis=(1, 2), keepdims=True))
+    scaled = torch.from_numpy(np.concatenate([(iq / power).real, (iq / power).imag], axis=1))
+    first = torch.nn.functional.conv1d(scaled, torch.from_numpy(made["w1"]))
+    np.testing.assert_allclose(made["m1"], first.mean(dim=(0, 2)), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(made["v1"], first.var(dim=(0, 2), correction=0), rtol=1e-4)
+    normal = torch.relu(torch.nn.functional.batch_norm(first, None, None, training=True))
+    second = torch.nn.functional.conv1d(normal, torch.from_numpy(made["w2"]))
+    np.testing.assert_allclose(made["m2"], second.mean(dim=(0, 2)), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(made["v2"], second.var(dim=(0, 2), correction=0), rtol=1e-3)
+    save_file(made, tmp_path / "made.safetensors")
+    backbone, _ = load_backbone(graph, ".", "made.safetensors")
+    expected = torch.relu(torch.nn.functional.batch_norm(second, None, None, training=True)).mean(dim=2)
+    np.testing.assert_allclose(embed_batch(backbone, iq, index, graph), expected, atol=1e-3)
+    assert unlike_permuted(weights, made, 0, ["m1", "m2", "v1", "v2"]) is None
+    with pytest.raises(InputError, match=r"takes none"):
+        control_weights(graph, weights, {}, seed=0)

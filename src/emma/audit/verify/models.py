@@ -9,7 +9,7 @@ from common.hashing import sha256
 from emma.audit.verify.base import Check
 from emma.audit.verify.results import Results
 from emma.backbones.config import ControlConfig, config_file, load_model_config
-from emma.backbones.controls import original_weights, unlike_permuted
+from emma.backbones.controls import original_weights, running_statistics, unlike_permuted
 from emma.backbones.load import load_weights
 from emma.data.provenance import Provenance
 
@@ -55,5 +55,5 @@ class Weights(Check):
             self.note = f"the weights that {config.name} permutes are not at hand"
             return
         made, _ = load_weights(weights)
-        if name := unlike_permuted(original, made, results.seed()):
+        if name := unlike_permuted(original, made, results.seed(), running_statistics(config, original, root)):
             self.fault(weights, f"{name}: is not that of {config.control_of}, permuted with seed {results.seed()}")
