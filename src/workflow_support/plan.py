@@ -18,6 +18,7 @@ from emma.backbones.config import ControlConfig, ModelConfig, load_model_config
 from emma.backbones.references import check_reference
 from emma.captures.settings import ADAPTER_CLASSES, DEFAULT_CAPTURES, CaptureEntry, CaptureSet, load_capture_set
 from emma.data.protocols import board_protocols, primary_protocol, reference_name, task_protocols
+from emma.data.provenance import DESCRIPTIVE
 from emma.data.release import holdout_seed, load_release_config
 from emma.evaluation.task_metrics import check_metrics
 from emma.results.layout import FoldPlace, Layout, results_folder
@@ -246,7 +247,12 @@ class Plan:
         return canonical_json(self.release.model_dump(mode="json", exclude={"rfgen"})).decode()
 
     def model_text(self, model: str) -> str:
-        """A model's config as canonical JSON, without keys that have their default."""
+        """A model's config as canonical JSON, without keys that have their default or that only describe it."""
+        content = self.models[model].model_dump(mode="json", exclude_defaults=True, exclude=set(DESCRIPTIVE))
+        return canonical_json(content).decode()
+
+    def described_text(self, model: str) -> str:
+        """A model's whole config as canonical JSON, without keys that have their default."""
         return canonical_json(self.models[model].model_dump(mode="json", exclude_defaults=True)).decode()
 
     def pretrained(self) -> list[str]:
@@ -292,6 +298,10 @@ class Plan:
     def embed_code(self, model: str) -> str:
         """Digest of the embedding program with the model's own module."""
         return self.code("embed", self.models[model].factory or "")
+
+    def cost_code(self, model: str) -> str:
+        """Digest of the program that counts costs, with the model's own module."""
+        return self.code("measure_cost", self.models[model].factory or "")
 
     def convert_code(self, name: str) -> str:
         """Digest of the program that converts a capture set, with the set's adapter."""

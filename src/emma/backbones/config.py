@@ -105,6 +105,14 @@ class ModelConfig(Contract):
         Annotated[str, Field(min_length=1, max_length=200)] | None,
         Field(description="of the weights, an SPDX expression"),
     ] = None
+    description: Annotated[
+        Annotated[str, Field(pattern=r"^\S.*\S$", max_length=200)] | None,
+        Field(description="one line for readers of the board; it enters no hash and makes nothing stale"),
+    ] = None
+    link: Annotated[
+        Annotated[str, Field(pattern=r"^https://[^\s\"'<>]+$", max_length=500)] | None,
+        Field(description="where the model comes from, `https://...`; it enters no hash and makes nothing stale"),
+    ] = None
 
     @property
     def has_weights(self) -> bool:

@@ -17,6 +17,9 @@ from emma.tasks import Strict, TaskID
 #: A SHA-256 in hexadecimal digits.
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
+#: Keys of a model's config that tell readers of it and change no number: no hash covers them.
+DESCRIPTIVE = frozenset({"description", "link"})
+
 #: The key of the schema metadata of Parquet tables that holds a Provenance.
 METADATA_KEY = "model_provenance"
 
@@ -69,9 +72,10 @@ class Provenance(Strict):
     ) -> Provenance:
         """The provenance of the model that ``config`` declares; see the attributes.
 
-        Keys of the config that have their default do not count, so that a task or key that is added moves no model.
+        Keys of the config that have their default do not count, so that a task or key that is added moves no model;
+        nor do those that only describe it (DESCRIPTIVE).
         """
-        digest = content_hash(config.model_dump(mode="json", exclude_defaults=True))
+        digest = content_hash(config.model_dump(mode="json", exclude_defaults=True, exclude=set(DESCRIPTIVE)))
         return cls(
             name=name,
             config_sha256=digest,

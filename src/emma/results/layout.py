@@ -121,6 +121,10 @@ class Layout:
         """A model's embeddings of a task."""
         return self.at("embeddings", model, f"{task}.parquet")
 
+    def cost(self, model: str) -> Path:
+        """What a model costs, counted."""
+        return self.at("costs", f"{model}.json")
+
     # Folds: which scenes, and what a model made of them.
 
     def side(self, task: str, protocol: str, value: str, side: str) -> Path:
