@@ -303,6 +303,10 @@ class Plan:
         """Digest of the program that counts costs, with the model's own module."""
         return self.code("measure_cost", self.models[model].factory or "")
 
+    def speed_code(self) -> str:
+        """Digest of the program that measures speed, with the models' own modules."""
+        return self.code("measure_speed", *(self.models[model].factory or "" for model in self.embedding()))
+
     def convert_code(self, name: str) -> str:
         """Digest of the program that converts a capture set, with the set's adapter."""
         return self.code("convert_captures", ADAPTER_CLASSES[self.captures[name][0].adapter])

@@ -46,6 +46,9 @@ class Layout:
     #: What an archive holds beside the files that every result rests on.
     archived = ("weights/*.safetensors", "reports/*", "leaderboard.*")
 
+    #: Of these, what another run would measure otherwise stays out of it.
+    measured = frozenset({"reports/speed.json"})
+
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
 
@@ -203,7 +206,7 @@ class Layout:
         return self.at("figures")
 
     def report(self, name: str, kind: str = "json") -> Path:
-        """A report: ``aggregation``, ``stress`` or ``probes``."""
+        """A report: ``aggregation``, ``stress``, ``probes`` or ``speed``."""
         return self.at("reports", f"{name}.{kind}")
 
     def gap_report(self, gap_kind: str, kind: str = "json") -> Path:
