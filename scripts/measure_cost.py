@@ -23,11 +23,11 @@ def main() -> None:
     parser.add_argument("--scenes", type=Path, nargs="+", required=True, help="scene files TASK/TRAIN.parquet")
     parser.add_argument("--indexes", type=Path, nargs="+", required=True, help="their indexes, in the same order")
     parser.add_argument("--embeddings", type=Path, nargs="+", required=True, help="their embeddings, in the same order")
-    parser.add_argument("--weights", type=Path, help="weights that the model's pretrain rule made")
+    parser.add_argument("--weights", type=Path, help="weights that a rule of the workflow made")
     parser.add_argument("--out", type=Path, required=True, help="the record (JSON)")
     arguments = parser.parse_args()
     config = load_model_config(arguments.model_config)
-    weights = config.weights or config.onnx
+    pinned = config.weights or config.onnx
     scenes, trained = {}, {}
     for path, index, embeddings in zip(arguments.scenes, arguments.indexes, arguments.embeddings, strict=True):
         task = TaskID(Layout.split_of(path)[0])
@@ -36,7 +36,8 @@ def main() -> None:
         trained[task] = Embeddings.read(embeddings, only=read_index(index)["scene_id"]).values
     with one_thread():
         backbone, provenance = load_backbone(config, trained=arguments.weights)
-        cost = cost_of(config, backbone, provenance, scenes, trained, Path(weights) if weights else arguments.weights)
+        weights = arguments.weights or (Path(pinned) if pinned else None)
+        cost = cost_of(config, backbone, provenance, scenes, trained, weights)
     write_json(arguments.out, cost.model_dump(mode="json"))
 
 

@@ -275,6 +275,10 @@ class Plan:
         """Models that embed scenes themselves."""
         return [name for name, config in self.models.items() if not config.truth]
 
+    def measured(self) -> list[str]:
+        """Models whose speed is measured: a control's is that of its model."""
+        return [name for name in self.embedding() if name in self.apart()]
+
     @staticmethod
     def any_of(names: list[str]) -> str:
         """A pattern that matches these names alone, and nothing where there are none."""
@@ -305,7 +309,7 @@ class Plan:
 
     def speed_code(self) -> str:
         """Digest of the program that measures speed, with the models' own modules."""
-        return self.code("measure_speed", *(self.models[model].factory or "" for model in self.embedding()))
+        return self.code("measure_speed", *(self.models[model].factory or "" for model in self.measured()))
 
     def convert_code(self, name: str) -> str:
         """Digest of the program that converts a capture set, with the set's adapter."""

@@ -126,7 +126,7 @@ rule cost:
             for task in PLAN.tasks_of(wildcards.model)
         ],
         weights=branch(
-            lambda wildcards: wildcards.model in PLAN.pretrained(),
+            lambda wildcards: wildcards.model in PLAN.weighted(),
             then=LAYOUT.weights("{model}"),
         ),
     output:

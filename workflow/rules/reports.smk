@@ -176,8 +176,8 @@ rule speed_report:
     threads: workflow.cores or 1
     params:
         code=PLAN.speed_code(),
-        models=[PLAN.model_text(model) for model in PLAN.embedding()],
-        configs=[f"config/models/{model}.yaml" for model in PLAN.embedding()],
+        models=[PLAN.model_text(model) for model in PLAN.measured()],
+        configs=[f"config/models/{model}.yaml" for model in PLAN.measured()],
         results=PLAN.results,
     shell:
         program(

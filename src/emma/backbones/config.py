@@ -169,7 +169,8 @@ class ControlConfig(ModelConfig):
     def of(cls, config: ModelConfig) -> ControlConfig:
         """The control of a model with weights."""
         own = {"name": config.name + CONTROL_SUFFIX, "kind": "control", "control_of": config.name}
-        return cls(**(dict(config) | own | {"control": None, "pretraining": Pretraining()}))
+        told = {"description": f"{config.name} with the entries of every weight tensor permuted"}
+        return cls(**(dict(config) | own | told | {"control": None, "pretraining": Pretraining()}))
 
 
 def config_file(path: str | Path) -> Path:

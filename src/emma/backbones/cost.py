@@ -11,7 +11,6 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import FunctionType, ModuleType
 from typing import Any
 from unittest.mock import patch
 
@@ -25,6 +24,7 @@ from emma.backbones.base import IQ, Backbone, Embeddings
 from emma.backbones.config import ModelConfig
 from emma.backbones.embed import embed_batch
 from emma.backbones.inputs import Contract
+from emma.backbones.modules import held_by, modules_of
 from emma.data.provenance import Provenance
 from emma.tasks import Strict, TaskID
 
@@ -161,7 +161,7 @@ def count_macs(backbone: Backbone, iq: IQ, index: pa.Table, contract: Contract) 
             total += times * graph_macs(_graph(session), feeds)
         except ValueError as error:
             return None, str(error)
-    if not runs and not flops() and not _modules(backbone):
+    if not runs and not flops() and not modules_of(backbone):
         return None, NO_GRAPH
     return round((total + flops() / 2) / len(iq)), None
 
@@ -173,11 +173,11 @@ def count_parameters(backbone: Backbone, weights: Path | None = None) -> int:
         backbone: the model, whose attributes, lists and mappings are looked through.
         weights: its safetensors or ONNX file, if it has one.
     """
-    if modules := _modules(backbone):
+    if modules := modules_of(backbone):
         parameters = {id(item): item for module in modules for item in module.parameters()}
         if parameters:
             return sum(item.numel() for item in parameters.values() if item.is_floating_point() or item.is_complex())
-    if (runtime := sys.modules.get("onnxruntime")) and (sessions := _held(backbone, runtime.InferenceSession)):
+    if (runtime := sys.modules.get("onnxruntime")) and (sessions := held_by(backbone, runtime.InferenceSession)):
         from emma.backbones.onnx_macs import graph_parameters
 
         return sum(graph_parameters(_graph(session)) for session in sessions)
@@ -188,37 +188,6 @@ def count_parameters(backbone: Backbone, weights: Path | None = None) -> int:
             slices = [file.get_slice(name) for name in sorted(file.keys())]
             return sum(math.prod(part.get_shape()) for part in slices if "F" in part.get_dtype())
     return 0
-
-
-def _modules(backbone: Backbone) -> list[Any]:
-    """The torch modules of a backbone; none where torch was never loaded."""
-    torch = sys.modules.get("torch")
-    return [] if torch is None else _held(backbone, torch.nn.Module)
-
-
-def _held(backbone: Backbone, kind: type) -> list[Any]:
-    return [item for item in _within(backbone) if isinstance(item, kind)]
-
-
-def _within(root: object) -> Iterator[Any]:
-    """Every object that attributes, lists and mappings of ``root`` lead to, itself included, once."""
-    seen: dict[int, object] = {}
-    waiting = [root]
-    while waiting:
-        item = waiting.pop()
-        if id(item) in seen or isinstance(
-            item, str | bytes | int | float | np.ndarray | type | ModuleType | FunctionType
-        ):
-            continue
-        seen[id(item)] = item
-        yield item
-        if isinstance(item, Mapping):
-            waiting += item.values()
-        elif isinstance(item, list | tuple | set | frozenset):
-            waiting += item
-        else:
-            waiting += getattr(item, "__dict__", {}).values()
-            waiting += [getattr(item, name, None) for name in getattr(type(item), "__slots__", ())]
 
 
 @contextlib.contextmanager
