@@ -25,6 +25,7 @@ from emma.results.layout import FoldPlace, Layout, results_folder
 from emma.tasks import Split, TaskID, TaskSpec
 from workflow_support.config import check_config
 from workflow_support.identity import code_digest, outside_digest
+from workflow_support.pretraining import Known
 
 
 def job_environment(root: str | Path) -> dict[str, str]:
@@ -75,6 +76,9 @@ class Plan:
             if self.models[name].has_control:
                 control = ControlConfig.of(self.models[name])
                 self.models[control.name] = control
+        known = Known(self.release, self.root / "config" / "releases")
+        for name, model in self.models.items():
+            known.check(model.pretraining, f"config/models/{name}.yaml")
         self.eval_split = Split(self.config.eval_split)
         self.results = results_folder(self.release.release, self.eval_split)
         self.layout = Layout(self.results)
@@ -84,6 +88,8 @@ class Plan:
         for spec in self.release.tasks.values():
             board_protocols(spec)
         self.submissions = self._submissions()
+        for bundle in self.submissions.values():
+            known.check(bundle.manifest.pretraining, bundle.root / MANIFEST_NAME)
         self.captures = self._captures()
 
     def _submissions(self) -> dict[str, Bundle]:
