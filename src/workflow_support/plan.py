@@ -18,12 +18,14 @@ from emma.backbones.config import ControlConfig, ModelConfig, load_model_config
 from emma.backbones.references import check_reference
 from emma.captures.settings import ADAPTER_CLASSES, DEFAULT_CAPTURES, CaptureEntry, CaptureSet, load_capture_set
 from emma.data.protocols import board_protocols, primary_protocol, reference_name, task_protocols
+from emma.data.provenance import DESCRIPTIVE
 from emma.data.release import holdout_seed, load_release_config
 from emma.evaluation.task_metrics import check_metrics
 from emma.results.layout import FoldPlace, Layout, results_folder
 from emma.tasks import Split, TaskID, TaskSpec
 from workflow_support.config import check_config
 from workflow_support.identity import code_digest, outside_digest
+from workflow_support.pretraining import Known
 
 
 def job_environment(root: str | Path) -> dict[str, str]:
@@ -74,6 +76,9 @@ class Plan:
             if self.models[name].has_control:
                 control = ControlConfig.of(self.models[name])
                 self.models[control.name] = control
+        known = Known(self.release, self.root / "config" / "releases")
+        for name, model in self.models.items():
+            known.check(model.pretraining, f"config/models/{name}.yaml")
         self.eval_split = Split(self.config.eval_split)
         self.results = results_folder(self.release.release, self.eval_split)
         self.layout = Layout(self.results)
@@ -83,6 +88,8 @@ class Plan:
         for spec in self.release.tasks.values():
             board_protocols(spec)
         self.submissions = self._submissions()
+        for bundle in self.submissions.values():
+            known.check(bundle.manifest.pretraining, bundle.root / MANIFEST_NAME)
         self.captures = self._captures()
 
     def _submissions(self) -> dict[str, Bundle]:
@@ -246,7 +253,12 @@ class Plan:
         return canonical_json(self.release.model_dump(mode="json", exclude={"rfgen"})).decode()
 
     def model_text(self, model: str) -> str:
-        """A model's config as canonical JSON, without keys that have their default."""
+        """A model's config as canonical JSON, without keys that have their default or that only describe it."""
+        content = self.models[model].model_dump(mode="json", exclude_defaults=True, exclude=set(DESCRIPTIVE))
+        return canonical_json(content).decode()
+
+    def described_text(self, model: str) -> str:
+        """A model's whole config as canonical JSON, without keys that have their default."""
         return canonical_json(self.models[model].model_dump(mode="json", exclude_defaults=True)).decode()
 
     def pretrained(self) -> list[str]:
@@ -268,6 +280,10 @@ class Plan:
     def embedding(self) -> list[str]:
         """Models that embed scenes themselves."""
         return [name for name, config in self.models.items() if not config.truth]
+
+    def measured(self) -> list[str]:
+        """Models whose speed is measured: a control's is that of its model."""
+        return [name for name in self.embedding() if name in self.apart()]
 
     @staticmethod
     def any_of(names: list[str]) -> str:
@@ -292,6 +308,14 @@ class Plan:
     def embed_code(self, model: str) -> str:
         """Digest of the embedding program with the model's own module."""
         return self.code("embed", self.models[model].factory or "")
+
+    def cost_code(self, model: str) -> str:
+        """Digest of the program that counts costs, with the model's own module."""
+        return self.code("measure_cost", self.models[model].factory or "")
+
+    def speed_code(self) -> str:
+        """Digest of the program that measures speed, with the models' own modules."""
+        return self.code("measure_speed", *(self.models[model].factory or "" for model in self.measured()))
 
     def convert_code(self, name: str) -> str:
         """Digest of the program that converts a capture set, with the set's adapter."""

@@ -110,3 +110,42 @@ rule truth:
             "--task {wildcards.task} --splits {params.splits} --channels {input.channels}",
             "--indexes {input.indexes} --out {output}",
         )
+
+
+# Counted, not measured, so that it is the same everywhere and may stand on the board.
+rule cost:
+    input:
+        scenes=lambda wildcards: [
+            LAYOUT.scenes(task, "TRAIN") for task in PLAN.tasks_of(wildcards.model)
+        ],
+        indexes=lambda wildcards: [
+            LAYOUT.index(task, "TRAIN") for task in PLAN.tasks_of(wildcards.model)
+        ],
+        embeddings=lambda wildcards: [
+            LAYOUT.embeddings(wildcards.model, task)
+            for task in PLAN.tasks_of(wildcards.model)
+        ],
+        weights=branch(
+            lambda wildcards: wildcards.model in PLAN.weighted(),
+            then=LAYOUT.weights("{model}"),
+        ),
+    output:
+        LAYOUT.cost("{model}"),
+    log:
+        LAYOUT.log("costs", "{model}"),
+    wildcard_constraints:
+        model=PLAN.any_of(PLAN.embedding()),
+    conda:
+        ENV
+    params:
+        code=lambda wildcards: PLAN.cost_code(wildcards.model),
+        model=lambda wildcards: PLAN.described_text(wildcards.model),
+        weights=lambda wildcards, input: (
+            f"--weights {input.weights}" if input.weights else ""
+        ),
+    shell:
+        program(
+            "measure_cost",
+            "--model-config config/models/{wildcards.model}.yaml --scenes {input.scenes} --indexes {input.indexes}",
+            "--embeddings {input.embeddings} {params.weights} --out {output}",
+        )

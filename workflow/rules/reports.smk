@@ -162,6 +162,31 @@ rule probe_report:
         )
 
 
+# Measured on this machine, alone on it: in no hash, and nothing rests on it.
+rule speed_report:
+    input:
+        scenes=expand(LAYOUT.scenes("{task}", EVAL), task=PLAN.tasks),
+        weights=expand(LAYOUT.weights("{model}"), model=PLAN.pretrained()),
+    output:
+        LAYOUT.report("speed"),
+    log:
+        LAYOUT.log("speed_report"),
+    conda:
+        ENV
+    threads: workflow.cores or 1
+    params:
+        code=PLAN.speed_code(),
+        models=[PLAN.model_text(model) for model in PLAN.measured()],
+        configs=[f"config/models/{model}.yaml" for model in PLAN.measured()],
+        results=PLAN.results,
+    shell:
+        program(
+            "measure_speed",
+            "--model-configs {params.configs} --scenes {input.scenes} --results {params.results}",
+            "--out {output}",
+        )
+
+
 # What people read of the board. Its figures are as many as the tasks ask for; those of captures only where they are.
 rule page:
     input:

@@ -109,6 +109,14 @@ class ModelConfig(Contract):
         Annotated[str, Field(min_length=1, max_length=200)] | None,
         Field(description="of the weights, an SPDX expression"),
     ] = None
+    description: Annotated[
+        Annotated[str, Field(pattern=r"^\S.*\S$", max_length=200)] | None,
+        Field(description="one line for readers of the board; it enters no hash and makes nothing stale"),
+    ] = None
+    link: Annotated[
+        Annotated[str, Field(pattern=r"^https://[^\s\"'<>]+$", max_length=500)] | None,
+        Field(description="where the model comes from, `https://...`; it enters no hash and makes nothing stale"),
+    ] = None
 
     @property
     def has_weights(self) -> bool:
@@ -167,7 +175,8 @@ class ControlConfig(ModelConfig):
     def of(cls, config: ModelConfig) -> ControlConfig:
         """The control of a model with weights."""
         own = {"name": config.name + CONTROL_SUFFIX, "kind": "control", "control_of": config.name}
-        return cls(**(dict(config) | own | {"control": None, "pretraining": Pretraining()}))
+        told = {"description": f"{config.name} with the entries of every weight tensor permuted"}
+        return cls(**(dict(config) | own | told | {"control": None, "pretraining": Pretraining()}))
 
 
 def config_file(path: str | Path) -> Path:

@@ -1,13 +1,15 @@
-"""The torch modules within a backbone, wherever it keeps them."""
+"""The torch modules within a backbone, wherever it keeps them, and other objects of a kind."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from torch import nn
+
+Kind = TypeVar("Kind")
 
 #: How deep objects within objects are looked into.
 _DEPTH = 4
@@ -18,13 +20,18 @@ def modules_of(backbone: object) -> list[nn.Module]:
     if "torch" not in sys.modules:
         # What never imported torch holds no module of it.
         return []
-    return list({id(module): module for module in _walk(backbone, _DEPTH)}.values())
-
-
-def _walk(value: Any, depth: int) -> Iterator[nn.Module]:
     from torch import nn
 
-    if isinstance(value, nn.Module):
+    return held_by(backbone, nn.Module)
+
+
+def held_by(backbone: object, kind: type[Kind]) -> list[Kind]:
+    """Outermost objects of a kind among a backbone's attributes and what these hold, each once, in order."""
+    return list({id(item): item for item in _walk(backbone, kind, _DEPTH)}.values())
+
+
+def _walk(value: Any, kind: type[Kind], depth: int) -> Iterator[Kind]:
+    if isinstance(value, kind):
         yield value
     elif depth:
         parts: list[Any] = []
@@ -35,4 +42,4 @@ def _walk(value: Any, depth: int) -> Iterator[nn.Module]:
         elif hasattr(value, "__dict__") and not isinstance(value, type):
             parts = list(vars(value).values())
         for part in parts:
-            yield from _walk(part, depth - 1)
+            yield from _walk(part, kind, depth - 1)

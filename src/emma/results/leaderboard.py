@@ -9,6 +9,7 @@ from emma.data.protocols import primary_protocol
 from emma.data.release import DataReleaseManifest
 from emma.evaluation.records import Draws
 from emma.results.aggregate import OODAvg, normalise_task, summarise
+from emma.results.caveats import model_caveats
 from emma.results.components import (
     CONTROL_NOTE,
     GAP_NOTE,
@@ -132,29 +133,10 @@ def build_board(
         eval_split=first.eval_split,
         seed=first.run_manifest.seed,
         harness_version=first.run_manifest.harness_version,
-        caveats=(*manifest.caveats, *_edge_caveats(manifest, order)),
+        caveats=(*manifest.caveats, *model_caveats(manifest, order)),
         models=tuple(rows),
     )
     return board, _aggregation_report(board, standings, statistics)
-
-
-def _edge_caveats(manifest: DataReleaseManifest, runs: Iterable[RunRecord]) -> tuple[str, ...]:
-    """Which ranked models chose an end of the pinned grid, beyond which another value might have done better."""
-    told = []
-    for run in (run for run in runs if run.kind in RANKED):
-        chosen = [
-            fold.regularisation in (grid[0], grid[-1])
-            for task, block in run.tasks.items()
-            for grid in [manifest.spec(task).readout.regularisation]
-            for record in (block, *block.secondary.values())
-            for fold in record.values.values()
-            if fold.regularisation is not None and len(grid) > 1
-        ]
-        if any(chosen):
-            told.append(f"{run.model} in {sum(chosen)} of {len(chosen)} folds")
-    if not told:
-        return ()
-    return (f"The regularisation was chosen at an end of its grid by {', '.join(told)}.",)
 
 
 def _place(standing: Standing) -> tuple[float, float]:

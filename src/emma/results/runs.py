@@ -10,7 +10,7 @@ from common.errors import InputError
 from common.files import parse, read_json
 from emma.backbones.config import ControlConfig, ModelConfig
 from emma.data.protocols import InDistribution, LeaveOneSNRRegimeOut, OODProtocol, board_protocols, task_protocols
-from emma.data.provenance import Pretraining, Provenance
+from emma.data.provenance import Pretraining, Provenance, with_sets
 from emma.data.release import DataReleaseManifest
 from emma.evaluation.records import FoldRecord, TaskScores
 from emma.metrics import METRICS
@@ -216,7 +216,7 @@ def collect_run(
         protocols = list(board_protocols(manifest.tasks[task]).values())
         folds = _complete(records, task, protocols, config.name)
         provenance = provenance or _provenance(folds)
-        tasks[task] = task_record(manifest.tasks[task], protocols, _scores(folds), provenance.pretraining)
+        tasks[task] = task_record(manifest.tasks[task], protocols, _scores(folds), with_sets(provenance.pretraining, manifest.rfgen))
         hashes[task] = {
             name: {value: fold.hashes.predictions for value, fold in by_value.items()}
             for name, by_value in folds.items()
@@ -285,7 +285,8 @@ def stress_report(manifest: DataReleaseManifest, paths: Sequence[Path]) -> Stres
             spec = manifest.tasks[task]
             protocol = task_protocols(spec, manifest.stress_regimes.get(task, ()))[name]
             folds = _complete(records, task, [protocol], model)
-            models[model][task] = score_record(spec.metric, protocol, _scores(folds), _provenance(folds).pretraining)
+            seen = with_sets(_provenance(folds).pretraining, manifest.rfgen)
+            models[model][task] = score_record(spec.metric, protocol, _scores(folds), seen)
     return StressReport(
         release=manifest.release,
         data_release_hash=manifest.data_release_hash,

@@ -11,6 +11,7 @@ from common.errors import InputError
 from common.files import parse
 from emma.audit.verify.base import AGGREGATED, RESCORED, Check
 from emma.audit.verify.results import Results
+from emma.data.provenance import with_sets
 from emma.evaluation.fitting import Predicted, predictions_hash
 from emma.evaluation.records import Draws, Replicates
 from emma.evaluation.replicates import ReplicateSource, primary_replicates, read_replicates
@@ -125,7 +126,8 @@ class Runs(Check):
                 name: {value: predictions_hash(results.predictions(model, task, name, value)) for value in values}
                 for name, values in keys.items()
             }
-            records[task] = task_record(manifest.tasks[task], protocols, scores, provenance.pretraining)
+            seen = with_sets(provenance.pretraining, manifest.rfgen)
+            records[task] = task_record(manifest.tasks[task], protocols, scores, seen)
         return run_record(
             manifest,
             _Model(model, actual.kind),
