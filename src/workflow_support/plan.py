@@ -283,7 +283,7 @@ class Plan:
 
     def measured(self) -> list[str]:
         """Models whose speed is measured: a control's is that of its model."""
-        return [name for name in self.embedding() if name in self.apart()]
+        return [name for name in self.embedding() if name not in self.controls()]
 
     @staticmethod
     def any_of(names: list[str]) -> str:

@@ -36,6 +36,7 @@ rule board:
             for task in PLAN.tasks_of(model)
         ],
         sim_to_real=SIM_TO_REAL,
+        costs=expand(LAYOUT.cost("{model}"), model=PLAN.embedding()),
     output:
         board=LAYOUT.board,
         schema=LAYOUT.board_as("schema.json"),
@@ -64,7 +65,7 @@ rule board:
         program(
             "build_leaderboard",
             "--manifest {input.manifest} --runs {input.runs} --replicates {input.replicates}",
-            "{params.sim_to_real} --board {output.board} --schema {output.schema} --csv {output.csv} --aggregation {output.aggregation}",
+            "{params.sim_to_real} --costs {input.costs} --board {output.board} --schema {output.schema} --csv {output.csv} --aggregation {output.aggregation}",
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from common.errors import InputError
+from emma.data.costs import Cost
 from emma.data.protocols import primary_protocol
 from emma.data.release import DataReleaseManifest
 from emma.evaluation.records import Draws
@@ -34,6 +35,7 @@ from emma.results.records import (
     Range,
     RankStatistics,
     Row,
+    RowCost,
     RunRecord,
     Sensitivity,
     SimToReal,
@@ -96,6 +98,7 @@ def build_board(
     runs: Mapping[str, RunRecord],
     replicates: Mapping[str, PrimaryReplicates],
     sim_to_real: Mapping[str, SimToReal] | None = None,
+    costs: Mapping[str, Cost] | None = None,
 ) -> tuple[Board, AggregationReport]:
     """Rank the runs of a release.
 
@@ -104,18 +107,20 @@ def build_board(
         runs: run records by where they were read.
         replicates: draws of the primary scores by model.
         sim_to_real: sim-to-real blocks by model, where there are any.
+        costs: what models cost, where that was counted.
 
     Returns:
         the board, and the aggregation report.
 
     Raises:
-        InputError: no run, runs of mixed provenance, scores that do not follow from their components, or replicates
-            missing.
+        InputError: no run, runs of mixed provenance, scores that do not follow from their components, costs of another
+            model, or replicates missing.
     """
     if not runs:
         raise InputError("leaderboard: expected at least one run")
     check_provenance(manifest, runs)
     check_scores(manifest, runs)
+    counted = _costs(runs, costs or {})
     aggregator = OODAvg(manifest.tasks)
     entrants = [_entrant(aggregator, run, replicates.get(run.model, {})) for run in runs.values()]
     standings, statistics = rank(aggregator, entrants, manifest.bootstrap.level)
@@ -123,7 +128,14 @@ def build_board(
     tests = _floor_tests(runs.values(), replicates)
     bought = compare_controls(order, standings, replicates, manifest.bootstrap.level)
     rows = [
-        _row(run, standings[run.model], (sim_to_real or {}).get(run.model), tests[run.model], bought.get(run.model))
+        _row(
+            run,
+            standings[run.model],
+            tests[run.model],
+            sim_to_real=(sim_to_real or {}).get(run.model),
+            control=bought.get(run.model),
+            cost=counted.get(run.model),
+        )
         for run in order
     ]
     first = order[0]
@@ -183,12 +195,22 @@ def _floor_tests(
     return tests
 
 
+def _costs(runs: Mapping[str, RunRecord], costs: Mapping[str, Cost]) -> dict[str, RowCost]:
+    """Costs by model; InputError where one was counted on another model than the run's."""
+    for path, run in runs.items():
+        if run.model in costs and costs[run.model].model_provenance != run.run_manifest.model_provenance:
+            raise InputError(f"{path}: model_provenance: expected that of the model whose cost was counted")
+    return {model: RowCost.of(cost) for model, cost in costs.items()}
+
+
 def _row(
     run: RunRecord,
     standing: Standing,
-    sim_to_real: SimToReal | None,
     tests: Mapping[TaskID, BeatsFloor | None],
-    bought: Bought | None,
+    *,
+    sim_to_real: SimToReal | None,
+    control: Bought | None,
+    cost: RowCost | None,
 ) -> Row:
     sensitivity = None
     if standing.ood_avg is not None:
@@ -216,7 +238,8 @@ def _row(
         tasks={task: BoardTask(**dict(block), beats_floor=tests[task]) for task, block in run.tasks.items()},
         sensitivity=sensitivity,
         sim_to_real=sim_to_real,
-        control=bought,
+        control=control,
+        cost=cost,
         run_manifest=run.run_manifest,
     )
 

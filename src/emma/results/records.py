@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from emma.data.costs import Cost, TaskCost
 from emma.evaluation.records import FoldScore, Interval, StandardErrors
 from emma.results.manifest import RunManifest
 from emma.tasks import OODAxis, Strict, TaskID
@@ -185,11 +186,41 @@ class Bought(Strict):
     tasks: dict[TaskID, Difference]
 
 
+class RowCost(Strict):
+    """What a model is and costs, counted; see ``emma.data.costs.Cost``.
+
+    Attributes:
+        macs: the most multiply-accumulates of a scene over the tasks; null where they cannot be counted.
+        width: the widest embedding over the tasks.
+        tasks: by task, with what the contract does to a scene.
+    """
+
+    parameters: int
+    macs: int | None
+    width: int
+    weights_bytes: int | None
+    tasks: dict[TaskID, TaskCost]
+    description: str | None
+    link: str | None
+    licence: str | None
+
+    @classmethod
+    def of(cls, cost: Cost) -> RowCost:
+        """The block of a row from a model's cost record."""
+        macs = [task.macs for task in cost.tasks.values()]
+        return cls(
+            macs=None if None in macs else max((count for count in macs if count is not None), default=None),
+            width=max((task.width for task in cost.tasks.values()), default=0),
+            **cost.model_dump(include={"parameters", "weights_bytes", "tasks", "description", "link", "licence"}),
+        )
+
+
 class Row(Strict):
     """One model on the board; where a score is undefined, ``rank`` and ``ood_avg`` are null, ``undefined`` says why.
 
     ``rank_range``: the best and the worst rank over all that is dropped in ``sensitivity.ranks``, and ``rank`` itself.
     ``control``: the comparison with its control, where it has one; ``control_of``: of a control, its model.
+    ``cost``: null where nobody embeds here: an oracle's row, a submission.
     """
 
     model: str
@@ -206,6 +237,7 @@ class Row(Strict):
     sensitivity: Sensitivity | None
     sim_to_real: SimToReal | None
     control: Bought | None = None
+    cost: RowCost | None = None
     run_manifest: RunManifest
 
 

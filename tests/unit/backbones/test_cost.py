@@ -12,9 +12,10 @@ from safetensors.numpy import save_file
 from torch import nn
 
 from emma.backbones.base import Prior
-from emma.backbones.cost import NO_GRAPH, TaskCost, count_macs, count_parameters, dead_features
+from emma.backbones.cost import NO_GRAPH, count_macs, count_parameters, dead_features
 from emma.backbones.inputs import Contract
 from emma.backbones.onnx_file import OnnxBackbone
+from emma.data.costs import TaskCost
 
 SCENES = 3
 

@@ -28,6 +28,7 @@ def expected_files(results: Results) -> set[str]:
     paths = {layout.manifest, layout.board, layout.board_as("csv"), layout.board_as("schema.json")}
     paths |= {layout.report("aggregation")} | ({layout.report("stress")} if results.has_stress() else set())
     paths |= {layout.run(model) for model in results.models()}
+    paths |= {layout.cost(model) for model in results.costed()}
     for task in results.tasks:
         for protocol, value in results.folds(task):
             paths |= {layout.side(task, protocol, value, side) for side in ("train", "eval")}

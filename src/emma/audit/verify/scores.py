@@ -11,6 +11,7 @@ from common.errors import InputError
 from common.files import parse
 from emma.audit.verify.base import AGGREGATED, RESCORED, Check
 from emma.audit.verify.results import Results
+from emma.data.costs import read_cost
 from emma.data.provenance import with_sets
 from emma.evaluation.fitting import Predicted, predictions_hash
 from emma.evaluation.records import Draws, Replicates
@@ -213,7 +214,8 @@ class BoardFiles(Check):
         replicates = primary_replicates(results.manifest(), files, results.seed(), split)
         rows = _board(results).models
         real = {row.model: row.sim_to_real for row in rows if row.sim_to_real is not None}
-        return build_board(results.manifest(), runs, replicates, real)
+        costs = {model: read_cost(results.layout.cost(model)) for model in results.costed()}
+        return build_board(results.manifest(), runs, replicates, real, costs)
 
 
 class Stress(Check):
