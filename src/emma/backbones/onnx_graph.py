@@ -151,10 +151,8 @@ def cut(model: onnx.ModelProto, output: str, path: str) -> onnx.ModelProto:
     part = onnx_ir.convenience.extract(whole.graph, [tensor.name for tensor in inputs(model)], [output])
     for value in [value for value in part.inputs if not value.uses()]:
         part.inputs.remove(value)
-    # Before version 4 each initialiser had to be an input too.
-    version = max(model.ir_version, 4)
     functions = list(whole.functions.values())
-    return onnx_ir.to_proto(onnx_ir.Model(part, ir_version=version, functions=functions))
+    return onnx_ir.to_proto(onnx_ir.Model(part, ir_version=model.ir_version, functions=functions))
 
 
 def check_graph(model: onnx.ModelProto, path: str) -> None:

@@ -149,6 +149,18 @@ LOADS = {
         ),
         {},
     ),
+    "initialiser that is an input too, cut out": (
+        lambda: file(
+            [node("Flatten", "x", "f"), node("MatMul", "f W", "y"), node("Add", "y c", "z")],
+            [value("x", ["B", 2, SAMPLES]), value("W", MATRIX.shape), value("c", [WIDTH])],
+            [value("z", ["B", WIDTH])],
+            {"W": MATRIX, "c": np.ones(WIDTH, np.float32)},
+            opset=9,
+            ir=3,
+        ),
+        {"output": "y"},
+    ),
+    "fixed batch, axes of the answer unknown": (lambda: linear((3, 2, SAMPLES), answer=[value("y", None)]), {}),
     "float64": (lambda: linear(kind=DOUBLE, matrix=MATRIX.astype(np.float64)), {}),
     "weights in a constant node": (
         lambda: file(
