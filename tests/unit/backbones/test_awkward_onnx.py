@@ -278,6 +278,15 @@ def training_dropout(folder):
     return file(nodes, [value("x", ["B", 2, SAMPLES])], [value("y", ["B", 64])], stored)
 
 
+def sparse(folder):
+    numbers = numpy_helper.from_array(np.array([1, 2], np.float32), "W")
+    stored = helper.make_sparse_tensor(numbers, numpy_helper.from_array(np.array([0, 3])), [2 * SAMPLES])
+    nodes = [node("Flatten", "x", "f"), node("Mul", "f W", "y"), node("Relu", "y", "z")]
+    model = file(nodes, [value("x", ["B", 2, SAMPLES])], [value("z", ["B", 2 * SAMPLES])])
+    model.graph.sparse_initializer.append(stored)
+    return model
+
+
 def fixed_within(folder):
     nodes = [node("Reshape", "x s", "f"), node("MatMul", "f W", "y")]
     stored = {"W": MATRIX, "s": np.array([1, 2 * SAMPLES])}
@@ -409,6 +418,11 @@ REFUSED = {
         lambda folder: linear(more=[node("RandomNormalLike", "y", "z")], answer=[value("z", ["B", WIDTH])]),
         {},
         "random numbers, expected the same answer twice",
+    ),
+    "sparse weights, cut out": (
+        sparse,
+        {"output": "y"},
+        "output: nothing is cut out .* sparse weights; export them dense",
     ),
     "types that do not go together": (
         lambda folder: linear(kind=DOUBLE),

@@ -93,10 +93,11 @@ def test_what_the_user_names_is_taken(monkeypatch, project):
     assert (config.output, config.layout) == ("y", "stacked")
 
 
-def test_a_fixed_batch_and_more_antennas_are_written_down(monkeypatch, project):
+def test_a_fixed_batch_and_more_antennas_are_written_down(monkeypatch, project, capsys):
     config = added(monkeypatch, project, network((4, 16, 256), head=None, classes=80))
     assert (config.batch_size, config.antennas, config.missing_antennas, config.samples) == (4, 8, "repeat", 256)
     assert config.output is None
+    assert "read as channels, 8 antennas, 256 samples, 4 scenes a run\n" in capsys.readouterr().out
 
 
 def test_tokens_are_pooled_and_open_axes_are_tried(monkeypatch, project):
