@@ -46,7 +46,9 @@ def convert(name: str, path: Path, root: Path, tell: Callable[[str], None] = lam
         raise InputError(f"{template}: weights: expected the file that conversion writes")
     data = converted_file(recipe, path, tell)
     if sha256(data) != config.weights_sha256:
-        raise InputError(f"{template}: weights_sha256: {path} gives {sha256(data)}, found {config.weights_sha256}")
+        raise InputError(
+            f"{template}: weights_sha256: expected {sha256(data)}, which {path} gives, found {config.weights_sha256}"
+        )
     place = root / f"config/models/{name}.yaml"
     if place.is_file() and read_text(place) != text:
         raise InputError(f"{place}: differs from {template}; move or remove it, expected none or the same")

@@ -38,8 +38,7 @@ class Norm(nn.Module):
     def forward(self, values: torch.Tensor) -> torch.Tensor:
         """``[..., 64]`` to the same shape."""
         deviation, mean = torch.std_mean(values, dim=-1, keepdim=True)
-        normal: torch.Tensor = (values - mean) / (deviation + _EPSILON)
-        return normal * self.gain + self.offset
+        return self.gain * (values - mean) / (deviation + _EPSILON) + self.offset
 
 
 class Layer(nn.Module):
@@ -59,8 +58,9 @@ class Layer(nn.Module):
             for linear in (self.query, self.key, self.value)
         )
         context = nn.functional.scaled_dot_product_attention(query, key, value)
-        tokens = self.norm(tokens + self.join(context.transpose(1, 2).flatten(2)))
-        return tokens + self.narrow(torch.relu(self.widen(tokens)))
+        attended: torch.Tensor = self.norm(tokens + self.join(context.transpose(1, 2).flatten(2)))
+        added: torch.Tensor = self.narrow(torch.relu(self.widen(attended)))
+        return attended + added
 
 
 class Net(nn.Module):
