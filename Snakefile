@@ -37,6 +37,7 @@ rule all:
         LAYOUT.board_as("html"),
         LAYOUT.report("stress"),
         LAYOUT.report("probes"),
+        LAYOUT.report("speed"),
         rules.folds.input,
         FLOOR_TARGETS,
     localrule: True

@@ -2,7 +2,6 @@
 
 import argparse
 import hashlib
-import io
 from pathlib import Path
 
 import torch
@@ -28,12 +27,11 @@ def main() -> None:
     parser.add_argument("--root", type=Path, default=Path(), help="the project's folder")
     root = parser.parse_args().root
     torch.manual_seed(0)
-    file = io.BytesIO()
-    # One file, weights within; any batch, any length. The exporter with dynamo=True needs the package onnxscript.
-    axes = {"iq": {0: "batch", 2: "samples"}, "embedding": {0: "batch"}}
-    names = {"input_names": ["iq"], "output_names": ["embedding"], "dynamic_axes": axes}
-    torch.onnx.export(Net().eval(), (torch.zeros(2, 2, 256),), file, dynamo=False, **names)
-    data = file.getvalue()
+    # One file, weights within; any batch, any length.
+    axes = ({0: torch.export.Dim.DYNAMIC, 2: torch.export.Dim.DYNAMIC},)
+    names = {"input_names": ["iq"], "output_names": ["embedding"], "dynamic_shapes": axes, "verbose": False}
+    program = torch.onnx.export(Net().eval(), (torch.zeros(2, 2, 256),), **names)
+    data = program.model_proto.SerializeToString()
     config = {
         "name": "onnx_export",
         "onnx": "weights/onnx_export.onnx",

@@ -5,6 +5,7 @@ from pathlib import Path
 from common.errors import InputError, OneLineParser, run_script
 from common.files import parse, read_json, write_json, write_text
 from emma.captures.report import read_gaps
+from emma.data.costs import read_cost
 from emma.data.release import load_manifest
 from emma.data.tables import without_pandas
 from emma.evaluation.replicates import primary_replicates
@@ -23,6 +24,7 @@ def main() -> None:
     files = "files MODEL/TASK/score_replicates.parquet"
     parser.add_argument("--replicates", type=Path, nargs="+", required=True, help=files)
     parser.add_argument("--sim-to-real", type=Path, help="reports/sim_to_real.json, where captures are configured")
+    parser.add_argument("--costs", type=Path, nargs="*", default=[], help="costs/MODEL.json")
     parser.add_argument("--board", type=Path, required=True, help="leaderboard.json")
     parser.add_argument("--schema", type=Path, required=True, help="its JSON Schema")
     parser.add_argument("--csv", type=Path, required=True, help="leaderboard.csv")
@@ -37,7 +39,8 @@ def main() -> None:
     files = [(*Layout.model_task_of(path), path) for path in arguments.replicates]
     replicates = primary_replicates(manifest, files, first.run_manifest.seed, first.eval_split)
     gaps = read_gaps(arguments.sim_to_real, manifest, runs) if arguments.sim_to_real else None
-    board, aggregation = build_board(manifest, runs, replicates, gaps)
+    costs = {cost.model: cost for cost in map(read_cost, arguments.costs)}
+    board, aggregation = build_board(manifest, runs, replicates, gaps, costs)
     write_json(arguments.aggregation, aggregation.model_dump(mode="json"))
     write_text(arguments.csv, board_csv(board))
     write_json(arguments.schema, Board.model_json_schema())

@@ -22,6 +22,7 @@ from emma.data.release import (
 from emma.data.tables import without_pandas
 from emma.results.layout import DEFAULT_RELEASE, Layout, results_folder
 from emma.tasks import TaskID
+from workflow_support.pretraining import Known
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -40,6 +41,7 @@ def main() -> None:
     config = load_model_config(path)
     layout = Layout(arguments.results or ROOT / "results")
     release, source = _release(layout, asked=arguments.results is not None)
+    Known(release, ROOT / "config" / "releases").check(config.pretraining, path)
     trained = layout.weights(config.name)
     if config.pretrain is not None and not trained.is_file():
         target = f"{Layout(results_folder(release.release)).weights(config.name)} --config release={release.release}"
@@ -56,6 +58,7 @@ def main() -> None:
             lambda: load_backbone(config, arguments.root, trained if config.pretrain else None),
             weights=arguments.root / weights if weights else trained if config.pretrain else None,
             private=layout.root,
+            recipe=release.rfgen,
         )
         _tell_scenes(config, subject.samples)
         findings = examine(subject, _tell)

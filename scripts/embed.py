@@ -17,7 +17,7 @@ def main() -> None:
     parser = OneLineParser(description=__doc__)
     parser.add_argument("--model-config", type=Path, required=True, help="config/models/NAME.yaml")
     parser.add_argument("--scenes", type=Path, nargs="+", required=True, help="scene files TASK/SPLIT.parquet")
-    parser.add_argument("--weights", type=Path, help="weights that the model's pretrain rule made")
+    parser.add_argument("--weights", type=Path, help="weights that a rule made, by training or as a control's")
     parser.add_argument("--out", type=Path, required=True, help="embeddings, one row per scene")
     arguments = parser.parse_args()
     config = load_model_config(arguments.model_config)

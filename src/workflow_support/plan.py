@@ -14,16 +14,18 @@ from typing import Any
 from common.errors import InputError
 from common.hashing import canonical_json
 from emma.audit.submissions import MANIFEST_NAME, Bundle
-from emma.backbones.config import ModelConfig, load_model_config
+from emma.backbones.config import ControlConfig, ModelConfig, load_model_config
 from emma.backbones.references import check_reference
 from emma.captures.settings import ADAPTER_CLASSES, DEFAULT_CAPTURES, CaptureEntry, CaptureSet, load_capture_set
 from emma.data.protocols import board_protocols, primary_protocol, reference_name, task_protocols
+from emma.data.provenance import DESCRIPTIVE
 from emma.data.release import holdout_seed, load_release_config
 from emma.evaluation.task_metrics import check_metrics
 from emma.results.layout import FoldPlace, Layout, results_folder
 from emma.tasks import Split, TaskID, TaskSpec
 from workflow_support.config import check_config
 from workflow_support.identity import code_digest, outside_digest
+from workflow_support.pretraining import Known
 
 
 def job_environment(root: str | Path) -> dict[str, str]:
@@ -68,7 +70,15 @@ class Plan:
         self.release_path = f"config/releases/{self.config.release}.yaml"
         self.release = load_release_config(self.root / self.release_path)
         check_metrics(self.release.tasks, self.release_path)
-        self.models = {name: self._model(name) for name in self.config.models}
+        self.models: dict[str, ModelConfig] = {}
+        for name in self.config.models:
+            self.models[name] = self._model(name)
+            if self.models[name].has_control:
+                control = ControlConfig.of(self.models[name])
+                self.models[control.name] = control
+        known = Known(self.release, self.root / "config" / "releases")
+        for name, model in self.models.items():
+            known.check(model.pretraining, f"config/models/{name}.yaml")
         self.eval_split = Split(self.config.eval_split)
         self.results = results_folder(self.release.release, self.eval_split)
         self.layout = Layout(self.results)
@@ -78,6 +88,8 @@ class Plan:
         for spec in self.release.tasks.values():
             board_protocols(spec)
         self.submissions = self._submissions()
+        for bundle in self.submissions.values():
+            known.check(bundle.manifest.pretraining, bundle.root / MANIFEST_NAME)
         self.captures = self._captures()
 
     def _submissions(self) -> dict[str, Bundle]:
@@ -109,8 +121,8 @@ class Plan:
 
     def captures_of(self, model: str) -> list[str]:
         """Capture sets of the tasks that a model takes."""
-        if model in self.oracles():
-            # Nobody knows the true parameters of a capture.
+        if model in self.oracles() or model in self.controls():
+            # Nobody knows the true parameters of a capture, and what an untrained network loses on it says nothing.
             return []
         return [name for name, (entry, _) in self.captures.items() if entry.task.value in self.tasks_of(model)]
 
@@ -241,20 +253,37 @@ class Plan:
         return canonical_json(self.release.model_dump(mode="json", exclude={"rfgen"})).decode()
 
     def model_text(self, model: str) -> str:
-        """A model's config as canonical JSON, without keys that have their default."""
+        """A model's config as canonical JSON, without keys that have their default or that only describe it."""
+        content = self.models[model].model_dump(mode="json", exclude_defaults=True, exclude=set(DESCRIPTIVE))
+        return canonical_json(content).decode()
+
+    def described_text(self, model: str) -> str:
+        """A model's whole config as canonical JSON, without keys that have their default."""
         return canonical_json(self.models[model].model_dump(mode="json", exclude_defaults=True)).decode()
 
     def pretrained(self) -> list[str]:
-        """Models whose weights a rule makes."""
-        return [name for name, config in self.models.items() if config.pretrain is not None]
+        """Models whose weights a rule trains."""
+        return [n for n, config in self.models.items() if config.pretrain is not None and n not in self.controls()]
+
+    def controls(self) -> dict[str, ControlConfig]:
+        """The configs of controls, whose weights a rule makes."""
+        return {name: config for name, config in self.models.items() if isinstance(config, ControlConfig)}
 
     def oracles(self) -> list[str]:
         """Models whose embeddings the generator writes."""
         return [name for name, config in self.models.items() if config.truth]
 
+    def weighted(self) -> list[str]:
+        """Models whose weights a rule makes."""
+        return [*self.pretrained(), *self.controls()]
+
     def embedding(self) -> list[str]:
         """Models that embed scenes themselves."""
         return [name for name, config in self.models.items() if not config.truth]
+
+    def measured(self) -> list[str]:
+        """Models whose speed is measured: a control's is that of its model."""
+        return [name for name in self.embedding() if name not in self.controls()]
 
     @staticmethod
     def any_of(names: list[str]) -> str:
@@ -280,6 +309,14 @@ class Plan:
         """Digest of the embedding program with the model's own module."""
         return self.code("embed", self.models[model].factory or "")
 
+    def cost_code(self, model: str) -> str:
+        """Digest of the program that counts costs, with the model's own module."""
+        return self.code("measure_cost", self.models[model].factory or "")
+
+    def speed_code(self) -> str:
+        """Digest of the program that measures speed, with the models' own modules."""
+        return self.code("measure_speed", *(self.models[model].factory or "" for model in self.measured()))
+
     def convert_code(self, name: str) -> str:
         """Digest of the program that converts a capture set, with the set's adapter."""
         return self.code("convert_captures", ADAPTER_CLASSES[self.captures[name][0].adapter])
@@ -287,6 +324,10 @@ class Plan:
     def embed_captures_code(self, model: str) -> str:
         """Digest of the program that embeds captured scenes, with the model's own module."""
         return self.code("embed_captures", self.models[model].factory or "")
+
+    def control_code(self, model: str) -> str:
+        """Digest of the program that makes a control's weights, with the model's own module."""
+        return self.code("make_control", self.models[model].factory or "")
 
     def pretrain_code(self, model: str) -> str:
         """Digest of the training program with the function that the model's config names."""

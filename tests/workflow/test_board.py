@@ -8,7 +8,7 @@ import pytest
 BOARD = {"release", "data_release_hash", "eval_split", "seed", "harness_version", "caveats", "models"}
 ROW = {
     "model", "kind", "rank", "ood_avg", "ood_avg_ci95", "separable_from_next", "tasks", "sensitivity", "sim_to_real",
-    "run_manifest",
+    "run_manifest", "control", "control_of",
 }  # fmt: skip
 SCORE = {"metric", "unit", "direction", "score", "standard_error", "protocol", "axis", "values"}
 TASK = SCORE | {"normalized", "clipped", "in_ood_avg", "secondary_metrics", "secondary"}
@@ -36,7 +36,11 @@ def test_the_board_matches_the_schema_that_ships_beside_it(finished, board):
 def test_the_board_has_every_field_that_the_design_lists(board):
     """Board, rows, tasks, held-out values, secondary scores and run manifests have all their fields."""
     assert set(board) >= BOARD
-    assert {row["model"] for row in board["models"]} == {"dsp", "ssl_conv"}
+    rows = {row["model"]: row for row in board["models"]}
+    assert set(rows) == {"dsp", "ssl_conv", "ssl_conv.control"}
+    assert rows["ssl_conv"]["control"]["model"] == "ssl_conv.control"
+    assert rows["ssl_conv.control"]["control_of"] == "ssl_conv"
+    assert rows["ssl_conv.control"]["rank"] is None
     for row in board["models"]:
         assert set(row) >= ROW
         assert set(row["sensitivity"]) >= {"leave_one_task_out", "leave_one_value_out", "fragile"}

@@ -20,3 +20,12 @@ def test_a_folder_without_results_says_where_others_are(finished):
     assert found.returncode == 2
     assert found.stderr.count("\n") == 1
     assert "results/releases/tiny" in found.stderr
+
+
+def test_a_control_that_is_its_model_is_caught(project):
+    """Weights that training made, in the place of permuted ones."""
+    weights = project.results / "weights"
+    (weights / "ssl_conv.control.safetensors").write_bytes((weights / "ssl_conv.safetensors").read_bytes())
+    result = project.script("verify", project.results)
+    assert result.returncode == 1
+    assert "is not that of ssl_conv, permuted with seed 0" in result.stdout

@@ -1,4 +1,4 @@
-# Weights that a rule trains, and the embeddings of every scene, once per model and task; an oracle's by the generator.
+# Weights that a rule trains or permutes, and the embeddings of every scene, once per model and task; an oracle's by the generator.
 
 
 rule pretrain:
@@ -8,6 +8,8 @@ rule pretrain:
         LAYOUT.weights("{model}"),
     log:
         LAYOUT.log("pretrain", "{model}"),
+    wildcard_constraints:
+        model=PLAN.any_of(PLAN.pretrained()),
     priority: 1
     conda:
         ENV
@@ -23,11 +25,42 @@ rule pretrain:
         )
 
 
+# The same network untrained: its weights permuted, running statistics of its layers estimated again on the pools.
+rule control:
+    input:
+        pools=expand(LAYOUT.scenes("{task}", "PRETRAIN"), task=PLAN.pretrain_pools()),
+        weights=branch(
+            lambda wildcards: wildcards.original in PLAN.pretrained(),
+            then=LAYOUT.weights("{original}"),
+        ),
+    output:
+        LAYOUT.weights("{original}.control"),
+    log:
+        LAYOUT.log("pretrain", "{original}.control"),
+    wildcard_constraints:
+        original=PLAN.any_of([config.control_of for config in PLAN.controls().values()]),
+    conda:
+        ENV
+    params:
+        code=lambda wildcards: PLAN.control_code(wildcards.original),
+        model=lambda wildcards: PLAN.model_text(wildcards.original),
+        seed=SEED,
+        weights=lambda wildcards, input: (
+            f"--weights {input.weights}" if input.weights else ""
+        ),
+    shell:
+        program(
+            "make_control",
+            "--model-config config/models/{wildcards.original}.control.yaml {params.weights}",
+            "--pools {input.pools} --seed {params.seed} --out {output}",
+        )
+
+
 rule embed:
     input:
         scenes=expand(LAYOUT.scenes("{{task}}", "{split}"), split=["TRAIN", EVAL]),
         weights=branch(
-            lambda wildcards: wildcards.model in PLAN.pretrained(),
+            lambda wildcards: wildcards.model in PLAN.weighted(),
             then=LAYOUT.weights("{model}"),
         ),
     output:
@@ -76,4 +109,43 @@ rule truth:
             "--release-config {params.release} --model-config config/models/{wildcards.model}.yaml",
             "--task {wildcards.task} --splits {params.splits} --channels {input.channels}",
             "--indexes {input.indexes} --out {output}",
+        )
+
+
+# Counted, not measured, so that it is the same everywhere and may stand on the board.
+rule cost:
+    input:
+        scenes=lambda wildcards: [
+            LAYOUT.scenes(task, "TRAIN") for task in PLAN.tasks_of(wildcards.model)
+        ],
+        indexes=lambda wildcards: [
+            LAYOUT.index(task, "TRAIN") for task in PLAN.tasks_of(wildcards.model)
+        ],
+        embeddings=lambda wildcards: [
+            LAYOUT.embeddings(wildcards.model, task)
+            for task in PLAN.tasks_of(wildcards.model)
+        ],
+        weights=branch(
+            lambda wildcards: wildcards.model in PLAN.weighted(),
+            then=LAYOUT.weights("{model}"),
+        ),
+    output:
+        LAYOUT.cost("{model}"),
+    log:
+        LAYOUT.log("costs", "{model}"),
+    wildcard_constraints:
+        model=PLAN.any_of(PLAN.embedding()),
+    conda:
+        ENV
+    params:
+        code=lambda wildcards: PLAN.cost_code(wildcards.model),
+        model=lambda wildcards: PLAN.described_text(wildcards.model),
+        weights=lambda wildcards, input: (
+            f"--weights {input.weights}" if input.weights else ""
+        ),
+    shell:
+        program(
+            "measure_cost",
+            "--model-config config/models/{wildcards.model}.yaml --scenes {input.scenes} --indexes {input.indexes}",
+            "--embeddings {input.embeddings} {params.weights} --out {output}",
         )

@@ -36,6 +36,7 @@ rule board:
             for task in PLAN.tasks_of(model)
         ],
         sim_to_real=SIM_TO_REAL,
+        costs=expand(LAYOUT.cost("{model}"), model=PLAN.embedding()),
     output:
         board=LAYOUT.board,
         schema=LAYOUT.board_as("schema.json"),
@@ -64,7 +65,7 @@ rule board:
         program(
             "build_leaderboard",
             "--manifest {input.manifest} --runs {input.runs} --replicates {input.replicates}",
-            "{params.sim_to_real} --board {output.board} --schema {output.schema} --csv {output.csv} --aggregation {output.aggregation}",
+            "{params.sim_to_real} --costs {input.costs} --board {output.board} --schema {output.schema} --csv {output.csv} --aggregation {output.aggregation}",
         )
 
 
@@ -159,6 +160,31 @@ rule probe_report:
             "build_probes",
             "--manifest {input.manifest} --probes {input.probes}",
             "--out {output.report} --figure {output.figure}",
+        )
+
+
+# Measured on this machine, alone on it: in no hash, and nothing rests on it.
+rule speed_report:
+    input:
+        scenes=expand(LAYOUT.scenes("{task}", EVAL), task=PLAN.tasks),
+        weights=expand(LAYOUT.weights("{model}"), model=PLAN.pretrained()),
+    output:
+        LAYOUT.report("speed"),
+    log:
+        LAYOUT.log("speed_report"),
+    conda:
+        ENV
+    threads: workflow.cores or 1
+    params:
+        code=PLAN.speed_code(),
+        models=[PLAN.model_text(model) for model in PLAN.measured()],
+        configs=[f"config/models/{model}.yaml" for model in PLAN.measured()],
+        results=PLAN.results,
+    shell:
+        program(
+            "measure_speed",
+            "--model-configs {params.configs} --scenes {input.scenes} --results {params.results}",
+            "--out {output}",
         )
 
 

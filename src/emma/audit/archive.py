@@ -83,7 +83,7 @@ def result_files(results: Results) -> dict[str, Path]:
     """Files of finished results by their name below the root; InputError names those that are missing."""
     names = expected_files(results)
     held = [path for pattern in Layout.archived for path in results.root.glob(pattern) if path.is_file()]
-    names |= {path.relative_to(results.root).as_posix() for path in held}
+    names |= {path.relative_to(results.root).as_posix() for path in held} - Layout.measured
     files = {name: results.layout.at(*name.split("/")) for name in sorted(names)}
     if missing := [name for name, path in files.items() if not path.is_file()]:
         raise InputError(f"{results.root}: {len(missing)} files missing: {', '.join(missing[:10])}")

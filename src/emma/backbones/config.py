@@ -61,10 +61,14 @@ class ModelConfig(Contract):
     onnx: Annotated[
         str | None,
         Field(
-            description="ONNX file: one input float32 `[batch, 2 antennas, samples]`, I and Q of each antenna in "
-            "turn (or another `layout`); one output float32 `[batch, D]`, or `[batch, tokens, D]` "
-            "with a `pooling`"
+            description="ONNX file, its weights within: one floating input `[batch, 2 antennas, samples]`, I and Q of "
+            "each antenna in turn (or another `layout`); one output `[batch, D]`, or `[batch, tokens, D]` with a "
+            "`pooling`"
         ),
+    ] = None
+    output: Annotated[
+        Annotated[str, Field(min_length=1)] | None,
+        Field(description="tensor of the ONNX graph that is the embedding; without it, the graph's one output"),
     ] = None
     truth: Annotated[
         bool,
@@ -87,6 +91,13 @@ class ModelConfig(Contract):
         Literal["cpu", "cuda"],
         Field(description="`cpu` or `cuda`, passed to the factory or to onnxruntime; refused where it is absent"),
     ] = "cpu"
+    control: Annotated[
+        bool | None,
+        Field(
+            description="whether a row of kind `control` stands beside it: the same network with every weight tensor "
+            "permuted; without the key, for every backbone with weights"
+        ),
+    ] = None
     tasks: Annotated[
         tuple[TaskID, ...],
         Field(description="tasks that the model takes; fewer than all scored ones, and it has no OOD average"),
@@ -98,6 +109,24 @@ class ModelConfig(Contract):
         Annotated[str, Field(min_length=1, max_length=200)] | None,
         Field(description="of the weights, an SPDX expression"),
     ] = None
+    description: Annotated[
+        Annotated[str, Field(pattern=r"^\S.*\S$", max_length=200)] | None,
+        Field(description="one line for readers of the board; it enters no hash and makes nothing stale"),
+    ] = None
+    link: Annotated[
+        Annotated[str, Field(pattern=r"^https://[^\s\"'<>]+$", max_length=500)] | None,
+        Field(description="where the model comes from, `https://...`; it enters no hash and makes nothing stale"),
+    ] = None
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether there are weights, in a file or made by its pretrain rule."""
+        return any(source is not None for source in (self.onnx, self.weights, self.pretrain))
+
+    @property
+    def has_control(self) -> bool:
+        """Whether its control is scored beside it."""
+        return (self.kind == "backbone" and self.has_weights) if self.control is None else self.control
 
     @model_validator(mode="after")
     def _one_source(self) -> ModelConfig:
@@ -115,17 +144,61 @@ class ModelConfig(Contract):
         if pinned is not None and Path(pinned).suffix != (".safetensors" if self.onnx is None else ".onnx"):
             raise ValueError("weights: expected a .safetensors file (or onnx: a .onnx file); pickles are refused")
         if self.onnx is not None and self.layout == "complex":
-            raise ValueError("layout: expected channels, stacked or interleaved with onnx")
+            raise ValueError("layout: expected a real one with onnx, such as channels, stacked or interleaved")
+        if self.onnx is None and self.output is not None:
+            raise ValueError("output: names a tensor of an ONNX file, expected with onnx")
         if pinned is not None and (Path(pinned).is_absolute() or ".." in Path(pinned).parts):
             raise ValueError("weights: expected a path inside the project")
+        if self.control and not self.has_weights:
+            raise ValueError("control: expected a model with weights, whose tensors can be permuted")
         if self.pretrain is not None and self.weights is not None:
             raise ValueError("pretrain: expected without weights, which it makes")
         return self
 
 
+#: What the name of a model's control ends with.
+CONTROL_SUFFIX = ".control"
+
+
+class ControlConfig(ModelConfig):
+    """The config of a control, which no file holds: that of a model under another name, its weights made by a rule.
+
+    What the model's pretraining saw is gone with the order of its weights, so that a control declares nothing.
+
+    Attributes:
+        control_of: the model whose weights are permuted.
+    """
+
+    control_of: str
+
+    @classmethod
+    def of(cls, config: ModelConfig) -> ControlConfig:
+        """The control of a model with weights."""
+        own = {"name": config.name + CONTROL_SUFFIX, "kind": "control", "control_of": config.name}
+        told = {"description": f"{config.name} with the entries of every weight tensor permuted"}
+        return cls(**(dict(config) | own | told | {"control": None, "pretraining": Pretraining()}))
+
+
+def config_file(path: str | Path) -> Path:
+    """The file that holds the config of ``NAME.yaml``: of a control's, that of its model."""
+    path = Path(path)
+    stem = path.stem.removesuffix(CONTROL_SUFFIX)
+    return path if path.is_file() or stem == path.stem else path.with_name(f"{stem}.yaml")
+
+
 def load_model_config(path: str | Path) -> ModelConfig:
-    """Read and validate a model's config; the file's name must be the model's."""
-    config = parse(ModelConfig, read_yaml(path), path)
-    if config.name != Path(path).stem:
-        raise InputError(f"{path}: name: expected {Path(path).stem}, the file's name, found {config.name}")
-    return config
+    """Read and validate a model's config; the file's name must be the model's.
+
+    A path ``NAME.control.yaml`` that is no file is the control of ``NAME.yaml``.
+    """
+    file = config_file(path)
+    config = parse(ModelConfig, read_yaml(file), file)
+    if config.name != file.stem:
+        raise InputError(f"{file}: name: expected {file.stem}, the file's name, found {config.name}")
+    if config.name.endswith(CONTROL_SUFFIX):
+        raise InputError(f"{file}: name: {CONTROL_SUFFIX} ends the names of controls, which the workflow makes itself")
+    if file == Path(path):
+        return config
+    if not config.has_control:
+        raise InputError(f"{file}: control: {config.name} has none, expected a backbone with weights and control: true")
+    return ControlConfig.of(config)

@@ -15,6 +15,29 @@ from emma.tasks import Strict
 #: Scenes in a layout of real numbers, float32.
 Channels = NDArray[np.float32]
 
+#: Names of layouts; the axes after the batch of those that are real.
+Layout = Literal[
+    "complex",
+    "channels",
+    "stacked",
+    "interleaved",
+    "pairs",
+    "channels_last",
+    "image",
+    "image_last",
+    "column",
+]
+AXES: dict[str, tuple[str, ...]] = {
+    "channels": ("2A", "T"),
+    "channels_last": ("T", "2A"),
+    "interleaved": ("A", "2T"),
+    "stacked": ("2A", "T"),
+    "image": ("1", "2A", "T"),
+    "column": ("2A", "1", "T"),
+    "pairs": ("A", "T", "2"),
+    "image_last": ("2A", "T", "1"),
+}
+
 #: Greatest whole number in a ratio of sample rates: the resampling filter has 20 times as many taps.
 _MOST_RATIO = 1000
 
@@ -36,7 +59,9 @@ class Contract(Strict):
     6. What was missing is filled up, so that zeros never enter the level.
     7. ``layout``: ``complex`` complex64 ``[B, A, T]``; or float32 ``channels`` ``[B, 2A, T]`` (I and Q of each antenna
        in turn), ``stacked`` ``[B, 2A, T]`` (I of all antennas, then Q of all), ``interleaved`` ``[B, A, 2T]`` (I and Q
-       of each sample in turn). Without one, ``complex`` for a factory and ``channels`` for an ONNX file.
+       of each sample in turn), ``pairs`` ``[B, A, T, 2]``; or the axes of ``channels`` as ``channels_last``
+       ``[B, T, 2A]``, ``image`` ``[B, 1, 2A, T]``, ``image_last`` ``[B, 2A, T, 1]``, ``column`` ``[B, 2A, 1, T]``.
+       Without one, ``complex`` for a factory and ``channels`` for an ONNX file.
 
     ``pooling`` reads float32 ``[B, N, D]``, a sequence of tokens, as ``[B, D]``: ``mean``, ``first`` (a class token) or
     ``max``. ``batch_size`` is the most scenes that a call of ``embed`` gets.
@@ -77,11 +102,12 @@ class Contract(Strict):
     ] = "unit_power"
     gain_db: Annotated[float, Field(ge=-200, le=200, description="amplitude gain after that, in dB (20 log10)")] = 0.0
     layout: Annotated[
-        Literal["complex", "channels", "stacked", "interleaved"] | None,
+        Layout | None,
         Field(
             description="`complex` `[B, A, T]`; float32 `channels` `[B, 2A, T]` (I, Q of each antenna in turn), "
-            "`stacked` `[B, 2A, T]` (all I, then all Q), `interleaved` `[B, A, 2T]`; without it "
-            "`complex`, for `onnx` `channels`"
+            "`stacked` `[B, 2A, T]` (all I, then all Q), `interleaved` `[B, A, 2T]`, `pairs` `[B, A, T, 2]`, and as "
+            "`channels` `channels_last` `[B, T, 2A]`, `image` `[B, 1, 2A, T]`, `image_last` `[B, 2A, T, 1]`, `column` "
+            "`[B, 2A, 1, T]`; without it `complex`, for `onnx` `channels`"
         ),
     ] = None
     pooling: Annotated[
@@ -172,11 +198,18 @@ def lay_out(iq: IQ, layout: str) -> IQ | Channels:
     """Complex64 ``[B, A, T]`` in the layout that a contract names."""
     if layout == "complex":
         return iq
-    if layout == "channels":
-        return as_channels(iq)
     if layout == "stacked":
         return np.concatenate([iq.real, iq.imag], axis=1)
-    return np.ascontiguousarray(iq).view(np.float32)
+    interleaved: Channels = np.ascontiguousarray(iq).view(np.float32)
+    if layout == "interleaved":
+        return interleaved
+    if layout == "pairs":
+        return interleaved.reshape(*iq.shape, 2)
+    channels = as_channels(iq)
+    if layout == "channels_last":
+        return np.ascontiguousarray(channels.transpose(0, 2, 1))
+    # Those that are left only add an axis of length one.
+    return np.expand_dims(channels, 1 + AXES[layout].index("1")) if "1" in AXES[layout] else channels
 
 
 def as_channels(iq: IQ) -> Channels:

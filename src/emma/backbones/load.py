@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from common.errors import InputError
 from common.hashing import sha256
 from emma.backbones.base import Backbone
-from emma.backbones.config import ModelConfig
+from emma.backbones.config import ControlConfig, ModelConfig
 from emma.backbones.onnx_file import OnnxBackbone
 from emma.data.provenance import Provenance
 
@@ -67,29 +67,49 @@ def load_backbone(
     Args:
         config: the model's config.
         root: folder that its paths are relative to.
-        trained: weights that its ``pretrain`` rule made.
+        trained: weights that a rule made: of a model with ``pretrain``, or of a control.
 
     Returns:
         the backbone, and its provenance.
     """
+    weights, digest = stored_weights(config, root, trained)
+    backbone = build_backbone(config, weights, root)
+    return backbone, Provenance.of(config.name, config, config.pretraining, digest or config.weights_sha256)
+
+
+def stored_weights(
+    config: ModelConfig, root: str | Path = ".", trained: str | Path | None = None
+) -> tuple[dict[str, NDArray[Any]] | None, str | None]:
+    """A model's safetensors weights by name and the SHA-256 of their file, or None twice; see ``load_backbone``."""
+    if isinstance(config, ControlConfig) or config.pretrain is not None:
+        if trained is None:
+            field = "pretrain" if config.pretrain is not None else "control"
+            raise InputError(f"model {config.name}: {field}: expected the weights that the rule makes")
+        return load_weights(trained)
+    if config.weights is not None:
+        return load_weights(Path(root) / config.weights, config.weights_sha256)
+    return None, None
+
+
+def build_backbone(config: ModelConfig, weights: Mapping[str, NDArray[Any]] | None, root: str | Path = ".") -> Backbone:
+    """The backbone of a config with the given weights by name, None for those of its ONNX file or for none."""
     if config.truth:
         raise InputError(f"model {config.name}: truth: the generator writes its embeddings, expected a model to load")
-    backbone: Backbone
     if config.onnx is not None:
-        data = _read_pinned(Path(root) / config.onnx, config.weights_sha256)
-        backbone = OnnxBackbone(config.name, data, config.onnx, config.device)
-        digest = config.weights_sha256
-    elif config.factory is not None:  # the config has one of the two
-        weights: dict[str, NDArray[Any]] | None = None
-        digest = None
-        if config.weights is not None:
-            weights, digest = load_weights(Path(root) / config.weights, config.weights_sha256)
-        elif config.pretrain is not None:
-            if trained is None:
-                raise InputError(f"model {config.name}: pretrain: expected the weights that the rule makes")
-            weights, digest = load_weights(trained)
-        backbone = _call_factory(config, config.factory, weights, root)
-    return backbone, Provenance.of(config.name, config, config.pretraining, digest)
+        return build_onnx(config, onnx_bytes(config, root), weights)
+    assert config.factory is not None
+    return _call_factory(config, config.factory, weights, root)
+
+
+def build_onnx(config: ModelConfig, data: bytes, weights: Mapping[str, NDArray[Any]] | None) -> OnnxBackbone:
+    """The backbone in an ONNX file's content, with other numbers for weights by name."""
+    path = str(config.onnx)
+    return OnnxBackbone(config.name, data, path, config.device, contract=config, output=config.output, weights=weights)
+
+
+def onnx_bytes(config: ModelConfig, root: str | Path = ".") -> bytes:
+    """The content of a model's ONNX file; InputError where it is not the pinned one."""
+    return _read_pinned(Path(root) / str(config.onnx), config.weights_sha256)
 
 
 def _call_factory(

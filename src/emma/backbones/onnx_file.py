@@ -1,55 +1,288 @@
-"""A backbone in an ONNX file, run by onnxruntime."""
+"""A backbone in an ONNX file, run by onnxruntime: any real layout, any tensor of its graph as the answer."""
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 from numpy.typing import NDArray
 
 from common.errors import InputError
+from emma.backbones import onnx_graph
 from emma.backbones.base import Embeddings
-from emma.backbones.inputs import as_channels
+from emma.backbones.inputs import AXES, Channels, Contract, lay_out
+from emma.backbones.onnx_graph import Dims, Fit, Head, Tensor, told
+
+#: What an answer's width is measured with, where neither file nor config fixes them.
+_TRIED_SAMPLES, _TRIED_ANTENNAS = (1024, 4096), (1, 8)
+
+#: What onnxruntime says of a file that it does not take, and what to do; the group is a number or a name.
+_REFUSALS = {
+    r"till opset (\d+)": "its opset is newer than onnxruntime's {}; export with opset_version={}",
+    r"max supported IR version: (\d+)": "its IR version is newer than onnxruntime's {}; set ir_version={} by onnx",
+    r"Fatal error: (\S+?)\(.*not a registered": "onnxruntime has no operator {}; export with standard operators",
+    r"No Op registered for (\w+)": "onnxruntime has no operator {} in this opset; export with another opset_version",
+    r"Could not find an implementation for (\w+)": "onnxruntime cannot run {} on these types; export in float32",
+}
 
 
 class OnnxBackbone:
     """A backbone in an ONNX file.
 
-    Its one input is float32 of rank three, ``[batch, 2 antennas, samples]`` with I and Q of each antenna in turn unless
-    the config declares another layout; its one output is float32 ``[batch, D]``, or ``[batch, tokens, D]`` with a
-    pooling, D fixed in the file. Weights are in the file itself, never beside it.
+    The graph has one input of floating numbers, float32 ``[batch, 2 antennas, samples]`` with I and Q of each antenna
+    in turn unless the contract has another layout (float16 and float64 are cast); inputs that have an initialiser, or
+    that the answer does not need, do not count. The answer is the graph's one output or the tensor ``output``: ``[B,
+    D]`` once axes of length one are dropped, or ``[B, tokens, D]`` with a pooling. A file that fixes its batch to N is
+    run on N scenes at a time, the last ones filled up with zeros. Weights are in the file itself, never beside it.
+
+    Args:
+        name: the model's name.
+        data: the file's content.
+        path: the file's name in errors.
+        device: ``cpu`` or ``cuda``.
+        contract: how scenes reach the model: ``layout``, ``pooling``, and what it fixes of antennas and samples.
+        output: tensor that is the answer, any that the graph computes.
+        weights: other numbers for initialisers and constants, by name.
+
+    Raises:
+        InputError: a file that cannot be run, with what to do.
     """
 
-    def __init__(self, name: str, data: bytes, path: str, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        name: str,
+        data: bytes,
+        path: str,
+        device: str = "cpu",
+        *,
+        contract: Contract | None = None,
+        output: str | None = None,
+        weights: Mapping[str, NDArray[Any]] | None = None,
+    ) -> None:
+        self.name, self._path, self._device = name, path, device
+        self._contract = contract or Contract()
+        self._layout = self._contract.layout or "channels"
+        whole = onnx_graph.read_graph(data, path)
+        if weights:
+            onnx_graph.set_weights(whole, weights, path)
+        self._whole = whole
+        if output is None and len(found := onnx_graph.outputs(whole)) != 1:
+            names = ", ".join(map(str, found)) or "none"
+            raise InputError(f"{path}: outputs {names}: expected one; name it by output in the config")
+        self._output = output or onnx_graph.outputs(whole)[0].name
+        model = onnx_graph.cut(whole, output, path) if output else whole
+        self._input = _one_input(model, path)
+        onnx_graph.check_graph(model, path)
+        self._session = self._start(model.SerializeToString() if output or weights else data)
+        self._check_layout()
+        self._axes, self.embedding_dim = self._read_answer()
+
+    @property
+    def head(self) -> Head | None:
+        """The classifier's last layer that the answer comes from; None where it is an embedding as it stands."""
+        return onnx_graph.find_head(onnx_graph.with_shapes(self._whole), self._output)
+
+    def embed(self, iq: NDArray[Any], sample_rate_hz: float, center_frequency_hz: float) -> Embeddings:
+        """Run the graph; complex scenes in its layout. ValueError where it does not take them."""
+        del sample_rate_hz, center_frequency_hz
+        given = self._check_given(self._laid_out(iq))
+        values = self._run(self._session, given)
+        if values.ndim == 0 or len(values) != len(given):
+            raise ValueError(
+                f"{self._path}: output {self._output} is {list(values.shape)} for {len(given)} scenes, expected the "
+                f"batch first{'; where the file fixes its batch within, set batch_size: 1' if len(given) > 1 else ''}"
+            )
+        rows: Embeddings = values.reshape(len(values), *(values.shape[axis] for axis in self._axes))
+        return rows.astype(np.float32, copy=False)
+
+    def run_tensor(self, name: str, iq: NDArray[Any]) -> NDArray[Any]:
+        """Any tensor of the graph, in its own shape and type, for scenes as ``embed`` takes them.
+
+        Raises:
+            InputError: no node computes it.
+            ValueError: the graph does not take the scenes.
+        """
+        part = onnx_graph.cut(self._whole, name, self._path)
+        _one_input(part, self._path)
+        return self._run(self._start(part.SerializeToString()), self._check_given(self._laid_out(iq)))
+
+    def _start(self, data: bytes) -> Any:
         import onnxruntime
 
-        provider = "CUDAExecutionProvider" if device == "cuda" else "CPUExecutionProvider"
+        provider = "CUDAExecutionProvider" if self._device == "cuda" else "CPUExecutionProvider"
         if provider not in onnxruntime.get_available_providers():
-            raise InputError(f"model {name}: device: onnxruntime has no {device} here, expected cpu")
+            raise InputError(f"model {self.name}: device: onnxruntime has no {self._device} here, expected cpu")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 4  # what goes wrong is said here, once
         # Weights in files beside the graph would escape its SHA-256: there is no folder to read them from.
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", os.devnull)
         try:
-            self._session = onnxruntime.InferenceSession(data, options, providers=[provider])
+            return onnxruntime.InferenceSession(data, options, providers=[provider])
         except Exception as error:  # noqa: BLE001 (onnxruntime raises its own types from C++)
-            raise InputError(f"{path}: expected an ONNX file ({' '.join(str(error).split())[:200]})") from None
-        inputs, outputs = self._session.get_inputs(), self._session.get_outputs()
-        shape = outputs[0].shape if len(outputs) == 1 else [None]
-        if len(inputs) != 1 or len(inputs[0].shape) != 3 or len(shape) not in {2, 3} or not isinstance(shape[-1], int):
-            raise InputError(
-                f"{path}: expected one input [batch, 2 antennas, samples], one output [batch, D] or [batch, tokens, D] "
-                "with D fixed"
-            )
-        self.name, self.embedding_dim, self._input = name, shape[-1], inputs[0].name
+            text = " ".join(str(error).split())
+        for pattern, advice in _REFUSALS.items():
+            if found := re.search(pattern, text):
+                raise InputError(f"{self._path}: {advice.format(*[found[1]] * 2)}")
+        reason = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", text)[:120]
+        raise InputError(f"{self._path}: expected an ONNX file that onnxruntime runs; export it again ({reason})")
 
-    def embed(self, iq: NDArray[Any], sample_rate_hz: float, center_frequency_hz: float) -> Embeddings:
-        """Run the graph; complex scenes as channels. ValueError where it does not take them."""
-        del sample_rate_hz, center_frequency_hz
-        given: NDArray[np.float32] = as_channels(iq) if np.iscomplexobj(iq) else iq
+    def _check_layout(self) -> None:
+        """Refuse an input whose axes are none of the layout."""
+        dims = self._input.dims
+        if dims is None:
+            return
+        guess = onnx_graph.guess_layout(dims)
+        plain = self._contract.layout is None
+        if onnx_graph.fits(dims, self._layout) is None or (plain and guess and guess.layout != self._layout):
+            expected = f"expected {guess.layout}, as its axes say" if guess else "none has such axes; wrap by a factory"
+            found = "no layout" if plain else f"layout {self._layout}"
+            raise InputError(f"{self._path}: input {self._input}: layout: {expected}, found {found} in the config")
+
+    def _laid_out(self, iq: NDArray[Any]) -> Channels:
+        return lay_out(iq, self._layout) if np.iscomplexobj(iq) else iq  # type: ignore[return-value]
+
+    def _check_given(self, given: Channels) -> Channels:
+        """ValueError where the file fixes other antennas or samples than it is given, with the keys to set."""
+        dims = self._input.dims or (None,) * given.ndim
+        if all(not isinstance(dim, int) or dim == size for dim, size in zip(dims[1:], given.shape[1:], strict=True)):
+            return given
+        fixed, found = onnx_graph.fits(dims, self._layout), onnx_graph.fits(given.shape, self._layout)
+        keys = _keys(fixed, found) if fixed and found else [f"layout: {self._layout} does not fit"]
+        raise ValueError(f"{self._path}: input {self._input}, given {told(('B', *given.shape[1:]))}: {' '.join(keys)}")
+
+    @property
+    def _batch(self) -> int | None:
+        """Scenes per run that the file fixes."""
+        first = self._input.dims[0] if self._input.dims else None
+        return first if isinstance(first, int) else None
+
+    def _run(self, session: Any, given: Channels) -> NDArray[Any]:
+        """Run a session on scenes, as many at a time as the file fixes."""
+        given = given.astype(self._input.dtype, copy=False)
+        count = self._batch
+        if count is None or len(given) == count:
+            return self._run_once(session, given)
+        parts = []
+        for start in range(0, len(given), count):
+            part = given[start : start + count]
+            filled = np.concatenate([part, np.zeros((count - len(part), *part.shape[1:]), part.dtype)])
+            values = self._run_once(session, filled)
+            if values.ndim == 0 or len(values) != count:
+                return values
+            parts.append(values[: len(part)])
+        return np.concatenate(parts)
+
+    def _run_once(self, session: Any, given: NDArray[Any]) -> NDArray[Any]:
         try:
-            values: Embeddings = self._session.run(None, {self._input: given})[0]
+            values: NDArray[Any] = session.run(None, {self._input.name: given})[0]
         except Exception as error:  # noqa: BLE001 (onnxruntime raises its own types from C++)
-            raise ValueError(" ".join(str(error).split())[:200]) from None
-        return values
+            text = " ".join(str(error).split())
+        else:
+            return values
+        if len(given) > 1 and self._batch is None and self._takes_one(session, given):
+            raise ValueError(f"{self._path}: takes one scene a call, fixed within; set batch_size: 1")
+        node = re.search(r"running (\w+) node\. Name:'([^']*)'", text)
+        place = f"node {node[2]!r} ({node[1]})" if node else "the graph"
+        raise ValueError(
+            f"{self._path}: {place} does not take {told(('B', *given.shape[1:]))}; set antennas and samples to those "
+            "that the network was made for"
+        )
+
+    def _takes_one(self, session: Any, given: NDArray[Any]) -> bool:
+        try:
+            return bool(len(session.run(None, {self._input.name: given[:1]})[0]) == 1)
+        except Exception:  # noqa: BLE001 (onnxruntime raises its own types from C++)
+            return False
+
+    def _read_answer(self) -> tuple[tuple[int, ...], int]:
+        """Axes of the answer that are kept after the batch, and its width."""
+        answer = self._session.get_outputs()[0]
+        kind = re.search(r"tensor\((float16|float|double)\)", answer.type)
+        if kind is None:
+            raise InputError(f"{self._path}: output {self._output}: expected floating numbers, found {answer.type}")
+        dims: Dims = tuple(answer.shape)
+        batch = self._input.dims[0] if self._input.dims else None
+        last = batch in dims[1:] and isinstance(batch, str)
+        if len(dims) < 2 or not all(isinstance(dim, int) for dim in dims[1:]):
+            if (measured := self._measure()) is None and not dims:
+                raise InputError(
+                    f"{self._path}: output {self._output}: its axes are not known, nor found by a run on silence; set "
+                    "antennas and samples to those of the network"
+                )
+            dims = dims if measured is None else ((batch, *measured[1:]) if measured else ())
+            last = last or (measured is not None and measured[:1] != (self._batch or 2,))
+        expected = f"{self._path}: output {self._output} {told(dims)}: expected [B, D]"
+        tokens = self._contract.pooling != "none"
+        if len(dims) < 2 or last:
+            raise InputError(f"{expected}, a row for each scene; name another tensor by output")
+        wide = [axis for axis, dim in enumerate(dims) if axis and dim != 1]
+        axes = [*range(1, len(dims))] if len(dims) == (3 if tokens else 2) else wide or [1]
+        if len(axes) == 2 and not tokens:
+            raise InputError(f"{expected}; a sequence of tokens is read by pooling: mean, first or max")
+        if len(axes) != (2 if tokens else 1):
+            hint = "; pooling reads [B, tokens, D]" if tokens else ""
+            raise InputError(f"{expected}{hint}; name another tensor by output")
+        width = dims[axes[-1]]
+        if not isinstance(width, int):
+            raise InputError(f"{expected} with D fixed; set samples (and antennas) to those of the network")
+        return tuple(axes), width
+
+    def _measure(self) -> Dims | None:
+        """Axes of the answer as runs on silence show them, those that differ between lengths left open."""
+        seen: list[Sequence[int]] = []
+        for antennas, samples in itertools.product(*self._sizes()):
+            given = lay_out(np.zeros((self._batch or 2, antennas, samples), np.complex64), self._layout)
+            try:
+                seen.append(self._run(self._session, given).shape)  # type: ignore[arg-type]
+            except ValueError:
+                continue
+        if not seen or len({len(shape) for shape in seen}) > 1:
+            return None
+        return tuple(sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*seen, strict=True))
+
+    def _sizes(self) -> tuple[Sequence[int], Sequence[int]]:
+        """Antennas and samples that the width is measured with."""
+        fixed = onnx_graph.fits(self._input.dims, self._layout) if self._input.dims else None
+        fixed = fixed or Fit(self._layout, None, None)
+        asked = self._contract
+        antennas = fixed.antennas or (None if asked.antennas == "any" else asked.antennas)
+        samples = fixed.samples or (None if asked.samples == "any" else asked.samples)
+        return (antennas,) if antennas else _TRIED_ANTENNAS, (samples,) if samples else _TRIED_SAMPLES
+
+
+def _one_input(model: onnx.ModelProto, path: str) -> Tensor:
+    """The one input of a graph; InputError where it is not one of three or four axes of floating numbers."""
+    found = onnx_graph.inputs(model)
+    if len(found) != 1:
+        raise InputError(
+            f"{path}: inputs {', '.join(map(str, found)) or 'none'}: expected one; write the constant ones into the "
+            "file as initialisers, or wrap it by a factory"
+        )
+    if found[0].dtype not in {"float16", "float32", "float64"}:
+        raise InputError(
+            f"{path}: input {found[0]}: expected floating numbers, found {found[0].dtype}; export the network in "
+            "float32, or wrap it by a factory"
+        )
+    if found[0].dims is not None and len(found[0].dims) not in {3, 4}:
+        raise InputError(
+            f"{path}: input {found[0]}: expected three or four axes, such as {told(('B', *AXES['channels']))}; "
+            "wrap it by a factory"
+        )
+    return found[0]
+
+
+def _keys(fixed: Fit, found: Fit) -> list[str]:
+    """Keys of a config that bring scenes to what a file fixes."""
+    keys = []
+    if fixed.antennas and fixed.antennas != found.antennas:
+        more = ", missing_antennas: repeat" if fixed.antennas > (found.antennas or 0) else ""
+        keys.append(f"set antennas: {fixed.antennas}{more}")
+    if fixed.samples and fixed.samples != found.samples:
+        keys.append(f"set samples: {fixed.samples}, fit: tile")
+    return [" and ".join(keys)]

@@ -5,20 +5,29 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from common.errors import InputError
 from common.files import parse
 from common.hashing import content_hash
+from emma.data.public_sets import PUBLIC_SETS, refuse_unknown, regimes_of
 from emma.tasks import Strict, TaskID
 
 #: A SHA-256 in hexadecimal digits.
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
+#: Keys of a model's config that tell readers of it and change no number: no hash covers them.
+DESCRIPTIVE = frozenset({"description", "link"})
+
 #: The key of the schema metadata of Parquet tables that holds a Provenance.
 METADATA_KEY = "model_provenance"
+
+
+def _public_set(name: str) -> str:
+    refuse_unknown(name, tuple(PUBLIC_SETS), "public set")
+    return name
 
 
 class Pretraining(Strict):
@@ -31,6 +40,36 @@ class Pretraining(Strict):
     waveforms: Annotated[tuple[str, ...], Field(description="waveform families that pretraining saw")] = ()
     receivers: Annotated[tuple[str, ...], Field(description="receivers that pretraining saw")] = ()
     release_splits: Annotated[tuple[str, ...], Field(description="splits of the release that pretraining saw")] = ()
+    #: Left out where it is empty: tables and records that were written before it had a name stay the same bytes.
+    sets: Annotated[
+        tuple[Annotated[str, AfterValidator(_public_set)], ...],
+        Field(
+            description="public sets that pretraining saw, by name (`emma.data.public_sets`): the SNR regimes that one "
+            "covers count as met",
+            exclude_if=lambda sets: not sets,
+        ),
+    ] = ()
+
+    @property
+    def declares(self) -> bool:
+        """Whether it names anything at all."""
+        return any(getattr(self, field) for field in type(self).model_fields)
+
+
+def with_sets(
+    pretraining: Pretraining | Literal["unknown"], recipe: Mapping[str, Any]
+) -> Pretraining | Literal["unknown"]:
+    """What pretraining saw, with the SNR regimes of a release that its public sets cover.
+
+    Args:
+        pretraining: as declared.
+        recipe: the release's, whose ``snr_regimes_db`` says what a regime spans.
+    """
+    if not isinstance(pretraining, Pretraining) or not pretraining.sets:
+        return pretraining
+    spans = recipe.get("snr_regimes_db", {})
+    covered = [regime for name in pretraining.sets for regime in regimes_of(name, spans)]
+    return pretraining.model_copy(update={"snr_regimes": tuple(dict.fromkeys([*pretraining.snr_regimes, *covered]))})
 
 
 class DeclaredReadout(Strict):
@@ -69,9 +108,10 @@ class Provenance(Strict):
     ) -> Provenance:
         """The provenance of the model that ``config`` declares; see the attributes.
 
-        Keys of the config that have their default do not count, so that a task or key that is added moves no model.
+        Keys of the config that have their default do not count, so that a task or key that is added moves no model;
+        nor do those that only describe it (DESCRIPTIVE).
         """
-        digest = content_hash(config.model_dump(mode="json", exclude_defaults=True))
+        digest = content_hash(config.model_dump(mode="json", exclude_defaults=True, exclude=set(DESCRIPTIVE)))
         return cls(
             name=name,
             config_sha256=digest,

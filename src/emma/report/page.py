@@ -28,6 +28,7 @@ from emma.report.data import (
     brackets,
     check_release,
     components,
+    control_rows,
     details,
     digits_of,
     jackknives,
@@ -39,7 +40,15 @@ from emma.report.data import (
     values,
 )
 from emma.report.figures import Rows
-from emma.results.components import GAP_NOTE, above_floor, components_head, gap_columns
+from emma.results.components import (
+    CONTROL_HEAD,
+    CONTROL_NOTE,
+    GAP_NOTE,
+    above_floor,
+    components_head,
+    gap_columns,
+    has_controls,
+)
 from emma.results.records import Board
 
 #: Pixels a unit of the PNG files, for print.
@@ -242,6 +251,10 @@ def build_page(board: Board, drawn: Mapping[str, Figure], report: SimToRealRepor
             kinds=KINDS,
             scale_note=SCALE_NOTE,
             rank_rows=rank_rows(board),
+            control_rows=control_rows(board),
+            has_controls=has_controls(board),
+            control_head=CONTROL_HEAD,
+            control_note=CONTROL_NOTE,
             components=lambda row, task: components(board, row, task),
             components_head=components_head,
             above_floor=above_floor,

@@ -6,7 +6,17 @@ import math
 from typing import TYPE_CHECKING
 
 from emma.report.data import ARROW, KINDS, REFERENCE_NOTE, SCALE_NOTE, components, digits_of, number, tasks_of
-from emma.results.components import GAP_NOTE, LEVEL, above_floor, components_head, gap_columns, gap_texts
+from emma.results.components import (
+    CONTROL_NOTE,
+    GAP_NOTE,
+    LEVEL,
+    above_floor,
+    components_head,
+    control_texts,
+    gap_columns,
+    gap_texts,
+    has_controls,
+)
 from emma.results.frames import board_frames
 from emma.results.records import Board, Row
 from emma.tasks import TaskID
@@ -54,7 +64,7 @@ def _ranking(board: Board) -> pd.DataFrame:
             for low, high in zip(models["ood_avg_low"], models["ood_avg_high"], strict=True)
         ],
     }
-    columns |= gap_texts(board, "–")
+    columns |= control_texts(board, number, "–") | gap_texts(board, "–")
     for task, block in tasks_of(board).items():
         title = f"{task.value} {block.metric} {ARROW[block.direction]} ({components_head(list(block.values))})"
         columns[title] = [_score(board, row, task) for row in board.models]
@@ -85,6 +95,8 @@ def _notes(board: Board) -> list[str]:
         "Range: the ranks that a model takes when one task, held-out value or fifth of the fits is dropped for all."
     ]
     notes += ["In brackets the scores of the held-out values, whose mean stands before them."]
+    if has_controls(board):
+        notes.append(CONTROL_NOTE)
     if gap_columns(board):
         notes.append(GAP_NOTE)
     if any(above_floor(row, task) is False for row in board.models for task in row.tasks):

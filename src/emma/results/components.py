@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from emma.evaluation.records import Score
-from emma.results.records import Board, Gap, Row
+from emma.results.records import Board, Difference, Gap, Row
 from emma.tasks import TaskID
 
 #: Most held-out values that a cell shows one by one; of more it shows the lowest and the highest.
@@ -19,6 +19,15 @@ GAP_NOTE = (
     "same folds' readouts on captured scenes, over the tasks in brackets; above zero is lost on captured scenes. "
     "Gap to matched scenes: the same for sets with a synthetic set of their own. Neither enters an average."
 )
+
+#: What the difference from a control is, wherever one stands beside an average.
+CONTROL_NOTE = (
+    "Over its control: OOD-avg less that of the same network with permuted weights, on the same folds, with the paired "
+    "95 % interval: what pretraining bought."
+)
+
+#: The head of that column.
+CONTROL_HEAD = "Over its control"
 
 Number = Callable[[float | None], str]
 
@@ -81,6 +90,31 @@ def gap_texts(board: Board, none: str) -> dict[str, list[str]]:
             for gap in gaps
         ]
         for head, gaps in gap_columns(board).items()
+    }
+
+
+def has_controls(board: Board) -> bool:
+    """Whether any row has an OOD average to compare with its control's."""
+    return any(row.control is not None and row.control.ood_avg.difference is not None for row in board.models)
+
+
+def difference_text(difference: Difference | None, number: Number, none: str) -> str:
+    """A difference from a control with its interval in brackets."""
+    if difference is None or difference.difference is None:
+        return none
+    low, high = difference.ci95 or (None, None)
+    spread = "" if low is None else f" ({number(low)} to {number(high)})"
+    return f"{number(difference.difference)}{spread}"
+
+
+def control_texts(board: Board, number: Number, none: str) -> dict[str, list[str]]:
+    """The column of differences from the controls by its head, one text per row; empty where there are none."""
+    if not has_controls(board):
+        return {}
+    return {
+        CONTROL_HEAD: [
+            difference_text(row.control.ood_avg if row.control else None, number, none) for row in board.models
+        ]
     }
 
 

@@ -18,7 +18,7 @@ from emma.backbones.embed import write_embeddings
 from emma.backbones.config import ModelConfig
 from emma.data.embeddings import Embeddings
 from emma.data.protocols import InDistribution, OODProtocol, board_protocols, primary_protocol, protocol_named
-from emma.data.provenance import Provenance
+from emma.data.provenance import Provenance, with_sets
 from emma.data.release import DataReleaseManifest, load_manifest, read_assigned
 from emma.evaluation.fitting import FittedFold, Predicted, fit_fold
 from emma.evaluation.task_metrics import check_metrics
@@ -300,7 +300,7 @@ class Evaluator:
         given = (spec, task.value, predictions_of(folds), self.manifest.bootstrap, self.seed)
         scores, _ = score_task(*given)
         hashes = {name: {value: fold.predictions_hash for value, fold in f.items()} for name, f in folds.items()}
-        tasks = {task: task_record(spec, protocols, scores, provenance.pretraining)}
+        tasks = {task: task_record(spec, protocols, scores, with_sets(provenance.pretraining, self.manifest.rfgen))}
         record = run_record(
             self.manifest, config, provenance, tasks, {task: hashes}, seed=self.seed, eval_split=self.split
         )

@@ -11,7 +11,8 @@ from common.errors import InputError
 from common.files import parse, read_json
 from emma.evaluation.records import FoldRecord, StandardErrors
 from emma.results.layout import Layout
-from emma.results.records import Board, BoardTask, Row, ScoreRecord
+from emma.results.records import Board, BoardTask, Difference, Row, ScoreRecord
+from emma.tasks import TaskID
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,12 +40,13 @@ _NULLABLE = {
     "fragile": "boolean",
 }
 _TEXTS = (
+    "control",
     "undefined_reason",
     "sim_to_real_kind",
     "sim_to_real_over",
     "sim_to_real_matched_over",
      "readout_sha256", "weights_sha256")
-_FLOATS = ("ood_avg", "score", "standard_error", "normalized", "in_distribution", "floor_p")
+_FLOATS = ("ood_avg", "score", "standard_error", "normalized", "in_distribution", "floor_p", "control_ood_avg", "over_control", "control_score", "score_over_control")
 
 
 @dataclass(frozen=True)
@@ -54,10 +56,10 @@ class BoardFrames:
     Attributes:
         caveats: what must be said beside every aggregate.
         models: one row per model: rank and its range, kind, OOD average, its interval and standard errors by
-            cause, sim-to-real gaps in percentage points.
+            cause, the comparison with its control, sim-to-real gaps in percentage points.
         scores: one row per model, task, protocol and metric. ``primary``: the task's own score, in the metric's unit;
-            ``normalized`` is on the anchors' scale, ``floor_p`` the one-sided p against the floor, for primary scores
-            alone.
+            ``normalized`` is on the anchors' scale, ``floor_p`` the one-sided p against the floor and
+            ``score_over_control`` how much better it is than the control's, for primary scores alone.
         held_out_values: one row per model, task, protocol, metric and held-out value; ``gap_low`` and ``gap_high``
             bound ``score - in_distribution``.
     """
@@ -115,7 +117,7 @@ def board_csv(board: Board) -> str:
     """
     frames, keys = board_frames(board), list(SCORE_KEYS)
     values = frames.held_out_values.rename(columns={"score": "held_out_score"})
-    beside = frames.scores[[*keys, "direction", "score", "normalized", "floor_p"]]
+    beside = frames.scores[[*keys, "direction", "score", "normalized", "floor_p", *_CONTROL_SCORES]]
     models = frames.models.drop(columns="undefined_reason")
     table = values.merge(beside, on=keys, how="left").merge(models, on="model", how="left")
     table = table.assign(caveats=" ".join(frames.caveats))
@@ -134,6 +136,9 @@ _GAPS = (
     "sim_to_real_matched_over",
 )
 
+#: A model's control, the control's OOD average, and how much better the model's is.
+_CONTROLS = ("control", "control_ood_avg", "over_control", "over_control_low", "over_control_high")
+
 _MODEL_COLUMNS = (
     "model",
     "kind",
@@ -146,9 +151,13 @@ _MODEL_COLUMNS = (
     *(f"ood_avg_{error}" for error in _ERRORS),
     "separable_from_next",
     "fragile",
+    *_CONTROLS,
     *_GAPS,
     "undefined_reason",
 )
+#: The same of a task's own score, in the metric's unit.
+_CONTROL_SCORES = ("control_score", "score_over_control", "score_over_control_low", "score_over_control_high")
+
 _SCORE_COLUMNS = (
     *SCORE_KEYS,
     "unit",
@@ -160,6 +169,7 @@ _SCORE_COLUMNS = (
     "normalized",
     "clipped",
     "floor_p",
+    *_CONTROL_SCORES,
     "undefined_reason",
 )
 _VALUE_COLUMNS = (
@@ -199,6 +209,7 @@ _CSV_COLUMNS = (
     "ood_avg",
     "ood_avg_low",
     "ood_avg_high",
+    *_CONTROLS,
     *_GAPS,
     "task",
     "protocol",
@@ -207,6 +218,7 @@ _CSV_COLUMNS = (
     "score",
     "normalized",
     "floor_p",
+    *_CONTROL_SCORES,
     "held_out_value",
     "held_out_score",
     "ci95_low",
@@ -247,7 +259,16 @@ def _model(row: Row) -> tuple[Cell, ...]:
     if (block := row.sim_to_real) is not None:
         both = [cell for gap in (block, block.matched) for cell in (gap.gap_percentage_points, _words(gap.over))]
         gaps = (block.kind, *both)
-    return (row.model, row.kind, *ranks, *average, row.separable_from_next, fragile, *gaps, row.undefined)
+    control = _difference(row.control.ood_avg if row.control else None)
+    named = (row.control.model if row.control else None, *control)
+    return (row.model, row.kind, *ranks, *average, row.separable_from_next, fragile, *named, *gaps, row.undefined)
+
+
+def _difference(difference: Difference | None) -> tuple[Cell, ...]:
+    """A control's score, how much better the model's is, and the interval of that."""
+    if difference is None:
+        return (None,) * 4
+    return (difference.score, difference.difference, *(difference.ci95 or (None, None)))
 
 
 def _words(names: Sequence[str]) -> str | None:
@@ -270,6 +291,7 @@ def _score(row: Row, task: str, score: ScoreRecord, primary: bool) -> tuple[Cell
         score.score,
         score.standard_error,
         *scale,
+        *_difference(row.control.tasks.get(TaskID(task)) if own is not None and row.control else None),
         score.undefined,
     )
 

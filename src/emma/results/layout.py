@@ -44,7 +44,10 @@ class Layout:
     #: The splits of a capture set's own twin.
     twin_splits = ("TRAIN", "DEV")
     #: What an archive holds beside the files that every result rests on.
-    archived = ("weights/*.safetensors", "reports/*", "leaderboard.*")
+    archived = ("weights/*.safetensors", "costs/*.json", "reports/*", "leaderboard.*")
+
+    #: Of these, what another run would measure otherwise stays out of it.
+    measured = frozenset({"reports/speed.json"})
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
@@ -120,6 +123,10 @@ class Layout:
     def embeddings(self, model: str, task: str) -> Path:
         """A model's embeddings of a task."""
         return self.at("embeddings", model, f"{task}.parquet")
+
+    def cost(self, model: str) -> Path:
+        """What a model costs, counted."""
+        return self.at("costs", f"{model}.json")
 
     # Folds: which scenes, and what a model made of them.
 
@@ -199,7 +206,7 @@ class Layout:
         return self.at("figures")
 
     def report(self, name: str, kind: str = "json") -> Path:
-        """A report: ``aggregation``, ``stress`` or ``probes``."""
+        """A report: ``aggregation``, ``stress``, ``probes`` or ``speed``."""
         return self.at("reports", f"{name}.{kind}")
 
     def gap_report(self, gap_kind: str, kind: str = "json") -> Path:

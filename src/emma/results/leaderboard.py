@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from common.errors import InputError
+from emma.data.costs import Cost
 from emma.data.protocols import primary_protocol
 from emma.data.release import DataReleaseManifest
 from emma.evaluation.records import Draws
 from emma.results.aggregate import OODAvg, normalise_task, summarise
-from emma.results.components import GAP_NOTE, LEVEL, above_floor, components_head, components_text, gap_texts
+from emma.results.caveats import model_caveats
+from emma.results.components import (
+    CONTROL_NOTE,
+    GAP_NOTE,
+    LEVEL,
+    above_floor,
+    components_head,
+    components_text,
+    control_texts,
+    gap_texts,
+)
+from emma.results.controls import compare_controls
 from emma.results.ranking import Entrant, Standing, p_no_better, rank
 from emma.results.records import (
     RANKED,
@@ -17,11 +29,13 @@ from emma.results.records import (
     BeatsFloor,
     Board,
     BoardTask,
+    Bought,
     Components,
     ModelStatistics,
     Range,
     RankStatistics,
     Row,
+    RowCost,
     RunRecord,
     Sensitivity,
     SimToReal,
@@ -84,6 +98,7 @@ def build_board(
     runs: Mapping[str, RunRecord],
     replicates: Mapping[str, PrimaryReplicates],
     sim_to_real: Mapping[str, SimToReal] | None = None,
+    costs: Mapping[str, Cost] | None = None,
 ) -> tuple[Board, AggregationReport]:
     """Rank the runs of a release.
 
@@ -92,24 +107,37 @@ def build_board(
         runs: run records by where they were read.
         replicates: draws of the primary scores by model.
         sim_to_real: sim-to-real blocks by model, where there are any.
+        costs: what models cost, where that was counted.
 
     Returns:
         the board, and the aggregation report.
 
     Raises:
-        InputError: no run, runs of mixed provenance, scores that do not follow from their components, or replicates
-            missing.
+        InputError: no run, runs of mixed provenance, scores that do not follow from their components, costs of another
+            model, or replicates missing.
     """
     if not runs:
         raise InputError("leaderboard: expected at least one run")
     check_provenance(manifest, runs)
     check_scores(manifest, runs)
+    counted = _costs(runs, costs or {})
     aggregator = OODAvg(manifest.tasks)
     entrants = [_entrant(aggregator, run, replicates.get(run.model, {})) for run in runs.values()]
     standings, statistics = rank(aggregator, entrants, manifest.bootstrap.level)
     order = sorted(runs.values(), key=lambda run: (_place(standings[run.model]), run.kind, run.model))
     tests = _floor_tests(runs.values(), replicates)
-    rows = [_row(run, standings[run.model], (sim_to_real or {}).get(run.model), tests[run.model]) for run in order]
+    bought = compare_controls(order, standings, replicates, manifest.bootstrap.level)
+    rows = [
+        _row(
+            run,
+            standings[run.model],
+            tests[run.model],
+            sim_to_real=(sim_to_real or {}).get(run.model),
+            control=bought.get(run.model),
+            cost=counted.get(run.model),
+        )
+        for run in order
+    ]
     first = order[0]
     board = Board(
         release=manifest.release,
@@ -117,29 +145,10 @@ def build_board(
         eval_split=first.eval_split,
         seed=first.run_manifest.seed,
         harness_version=first.run_manifest.harness_version,
-        caveats=(*manifest.caveats, *_edge_caveats(manifest, order)),
+        caveats=(*manifest.caveats, *model_caveats(manifest, order)),
         models=tuple(rows),
     )
     return board, _aggregation_report(board, standings, statistics)
-
-
-def _edge_caveats(manifest: DataReleaseManifest, runs: Iterable[RunRecord]) -> tuple[str, ...]:
-    """Which ranked models chose an end of the pinned grid, beyond which another value might have done better."""
-    told = []
-    for run in (run for run in runs if run.kind in RANKED):
-        chosen = [
-            fold.regularisation in (grid[0], grid[-1])
-            for task, block in run.tasks.items()
-            for grid in [manifest.spec(task).readout.regularisation]
-            for record in (block, *block.secondary.values())
-            for fold in record.values.values()
-            if fold.regularisation is not None and len(grid) > 1
-        ]
-        if any(chosen):
-            told.append(f"{run.model} in {sum(chosen)} of {len(chosen)} folds")
-    if not told:
-        return ()
-    return (f"The regularisation was chosen at an end of its grid by {', '.join(told)}.",)
 
 
 def _place(standing: Standing) -> tuple[float, float]:
@@ -186,8 +195,22 @@ def _floor_tests(
     return tests
 
 
+def _costs(runs: Mapping[str, RunRecord], costs: Mapping[str, Cost]) -> dict[str, RowCost]:
+    """Costs by model; InputError where one was counted on another model than the run's."""
+    for path, run in runs.items():
+        if run.model in costs and costs[run.model].model_provenance != run.run_manifest.model_provenance:
+            raise InputError(f"{path}: model_provenance: expected that of the model whose cost was counted")
+    return {model: RowCost.of(cost) for model, cost in costs.items()}
+
+
 def _row(
-    run: RunRecord, standing: Standing, sim_to_real: SimToReal | None, tests: Mapping[TaskID, BeatsFloor | None]
+    run: RunRecord,
+    standing: Standing,
+    tests: Mapping[TaskID, BeatsFloor | None],
+    *,
+    sim_to_real: SimToReal | None,
+    control: Bought | None,
+    cost: RowCost | None,
 ) -> Row:
     sensitivity = None
     if standing.ood_avg is not None:
@@ -204,6 +227,7 @@ def _row(
     return Row(
         model=run.model,
         kind=run.kind,
+        control_of=run.control_of,
         rank=standing.rank,
         rank_range=standing.rank_range,
         ood_avg=standing.ood_avg,
@@ -214,6 +238,8 @@ def _row(
         tasks={task: BoardTask(**dict(block), beats_floor=tests[task]) for task, block in run.tasks.items()},
         sensitivity=sensitivity,
         sim_to_real=sim_to_real,
+        control=control,
+        cost=cost,
         run_manifest=run.run_manifest,
     )
 
@@ -258,14 +284,15 @@ def board_text(board: Board) -> str:
     tasks = {task: block for row in reversed(board.models) for task, block in row.tasks.items()}
     order = list(dict.fromkeys([*board.models[0].tasks, *tasks]))
     heads = [f"{task.value} ({components_head(list(tasks[task].values))})" for task in order]
-    gaps = gap_texts(board, "-")
-    lines = [["rank", "range", "model", "OOD-avg", "95% interval", *gaps, *heads]]
+    gaps, controls = gap_texts(board, "-"), control_texts(board, _plain, "-")
+    beside = controls | gaps
+    lines = [["rank", "range", "model", "OOD-avg", "95% interval", *beside, *heads]]
     marked = False
     for number, row in enumerate(board.models):
         interval = "-" if row.ood_avg_ci95 is None else f"[{row.ood_avg_ci95[0]:.3f}, {row.ood_avg_ci95[1]:.3f}]"
         span = "-" if row.rank_range is None else f"{row.rank_range[0]} to {row.rank_range[1]}"
         cells = [str(row.rank or "-"), span, row.model, _plain(row.ood_avg), interval]
-        cells += [column[number] for column in gaps.values()]
+        cells += [column[number] for column in beside.values()]
         for task in order:
             if (block := row.tasks.get(task)) is None:
                 cells.append("-")
@@ -277,6 +304,7 @@ def board_text(board: Board) -> str:
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     table = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
     notes = [f"~ does not beat the floor (one-sided p of {LEVEL} or more)."] if marked else []
+    notes += [CONTROL_NOTE] if controls else []
     notes += [GAP_NOTE] if gaps else []
     return "\n".join([*table, "", *(f"- {note}" for note in (*notes, *board.caveats))]) + "\n"
 

@@ -139,6 +139,24 @@ def _p_value(standings: Mapping[str, Standing], better: str, worse: str) -> floa
     return t_p_value(first.ood_avg - second.ood_avg, part)
 
 
+def gain_interval(gain: float, own: MeanDraws, other: MeanDraws, level: float) -> Interval | None:
+    """The interval of the difference of two task scores on the same scenes; None where nothing says how it varies.
+
+    Raises:
+        ValueError: draws of other scenes, fifths or turns.
+    """
+    part = own.less(other).parts().total
+    return None if part is None else t_interval(gain, part, level)
+
+
+def average_interval(
+    gain: float, own: Mapping[TaskID, MeanDraws], other: Mapping[TaskID, MeanDraws], level: float
+) -> Interval | None:
+    """The interval of the difference of two OOD averages of the same tasks; see ``gain_interval``."""
+    part = average_parts([draws.less(other[task]) for task, draws in own.items()]).total
+    return None if part is None else t_interval(gain, part, level)
+
+
 def p_no_better(gain: float, own: Sequence[Draws], other: Sequence[Draws]) -> float | None:
     """The one-sided p-value of a task score that is no better than another on the same scenes.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from emma.data.costs import Cost, TaskCost
 from emma.evaluation.records import FoldScore, Interval, StandardErrors
 from emma.results.manifest import RunManifest
 from emma.tasks import OODAxis, Strict, TaskID
@@ -71,10 +72,15 @@ RankRange = tuple[int, int]
 
 
 class RunRecord(Strict):
-    """One model's run on a release: its scores by task and the RunManifest that makes them auditable."""
+    """One model's run on a release: its scores by task and the RunManifest that makes them auditable.
+
+    Attributes:
+        control_of: of a control, the model whose weights it permutes.
+    """
 
     model: str
     kind: Kind
+    control_of: str | None = None
     release: str
     eval_split: Literal["dev", "holdout"]
     tasks: dict[TaskID, TaskRecord]
@@ -151,14 +157,75 @@ class SimToReal(Gap):
     tasks: dict[TaskID, TaskGap]
 
 
+class Difference(Strict):
+    """A score, that of the control, and how much better the score is.
+
+    Attributes:
+        score: the control's own score.
+        difference: score less control, in the unit of the score; above zero the score is better, whatever the metric's
+            direction.
+        ci95: interval of the difference, paired over scenes, refits and turns; None where nothing says how it varies.
+    """
+
+    score: float | None
+    difference: float | None
+    ci95: Interval | None
+
+
+class Bought(Strict):
+    """What pretraining bought: a model against its control, the same network with permuted weights.
+
+    Attributes:
+        model: the control's name on the board.
+        ood_avg: the OOD averages; all null where one of the two has none.
+        tasks: the task scores.
+    """
+
+    model: str
+    ood_avg: Difference
+    tasks: dict[TaskID, Difference]
+
+
+class RowCost(Strict):
+    """What a model is and costs, counted; see ``emma.data.costs.Cost``.
+
+    Attributes:
+        macs: the most multiply-accumulates of a scene over the tasks; null where they cannot be counted.
+        width: the widest embedding over the tasks.
+        tasks: by task, with what the contract does to a scene.
+    """
+
+    parameters: int
+    macs: int | None
+    width: int
+    weights_bytes: int | None
+    tasks: dict[TaskID, TaskCost]
+    description: str | None
+    link: str | None
+    licence: str | None
+
+    @classmethod
+    def of(cls, cost: Cost) -> RowCost:
+        """The block of a row from a model's cost record."""
+        macs = [task.macs for task in cost.tasks.values()]
+        return cls(
+            macs=None if None in macs else max((count for count in macs if count is not None), default=None),
+            width=max((task.width for task in cost.tasks.values()), default=0),
+            **cost.model_dump(include={"parameters", "weights_bytes", "tasks", "description", "link", "licence"}),
+        )
+
+
 class Row(Strict):
     """One model on the board; where a score is undefined, ``rank`` and ``ood_avg`` are null, ``undefined`` says why.
 
     ``rank_range``: the best and the worst rank over all that is dropped in ``sensitivity.ranks``, and ``rank`` itself.
+    ``control``: the comparison with its control, where it has one; ``control_of``: of a control, its model.
+    ``cost``: null where nobody embeds here: an oracle's row, a submission.
     """
 
     model: str
     kind: Kind
+    control_of: str | None = None
     rank: int | None
     rank_range: RankRange | None
     ood_avg: float | None
@@ -169,6 +236,8 @@ class Row(Strict):
     tasks: dict[TaskID, BoardTask]
     sensitivity: Sensitivity | None
     sim_to_real: SimToReal | None
+    control: Bought | None = None
+    cost: RowCost | None = None
     run_manifest: RunManifest
 
 

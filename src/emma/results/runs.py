@@ -8,9 +8,9 @@ from typing import Literal, Protocol
 
 from common.errors import InputError
 from common.files import parse, read_json
-from emma.backbones.config import ModelConfig
+from emma.backbones.config import ControlConfig, ModelConfig
 from emma.data.protocols import InDistribution, LeaveOneSNRRegimeOut, OODProtocol, board_protocols, task_protocols
-from emma.data.provenance import Pretraining, Provenance
+from emma.data.provenance import Pretraining, Provenance, with_sets
 from emma.data.release import DataReleaseManifest
 from emma.evaluation.records import FoldRecord, TaskScores
 from emma.metrics import METRICS
@@ -132,6 +132,7 @@ def run_record(
     *,
     seed: int,
     eval_split: Split,
+    control_of: str | None = None,
 ) -> RunRecord:
     """One model's run from its tasks.
 
@@ -143,6 +144,7 @@ def run_record(
         fold_hashes: content hashes of the predictions by task, protocol and held-out value.
         seed: the run's seed.
         eval_split: DEV or HOLDOUT.
+        control_of: of a control, its model.
     """
     task_metrics = {
         task: {record.metric: record.score} | {name: other.score for name, other in record.secondary_metrics.items()}
@@ -151,6 +153,7 @@ def run_record(
     return RunRecord(
         model=config.name,
         kind=config.kind,
+        control_of=control_of,
         release=manifest.release,
         eval_split="holdout" if eval_split is Split.HOLDOUT else "dev",
         tasks=dict(tasks),
@@ -213,14 +216,23 @@ def collect_run(
         protocols = list(board_protocols(manifest.tasks[task]).values())
         folds = _complete(records, task, protocols, config.name)
         provenance = provenance or _provenance(folds)
-        tasks[task] = task_record(manifest.tasks[task], protocols, _scores(folds), provenance.pretraining)
+        tasks[task] = task_record(manifest.tasks[task], protocols, _scores(folds), with_sets(provenance.pretraining, manifest.rfgen))
         hashes[task] = {
             name: {value: fold.hashes.predictions for value, fold in by_value.items()}
             for name, by_value in folds.items()
         }
     if provenance is None:
         raise InputError(f"model {config.name}: tasks: none of the release's, expected at least one")
-    return run_record(manifest, config, provenance, tasks, hashes, seed=seed, eval_split=eval_split)
+    return run_record(
+        manifest,
+        config,
+        provenance,
+        tasks,
+        hashes,
+        seed=seed,
+        eval_split=eval_split,
+        control_of=config.control_of if isinstance(config, ControlConfig) else None,
+    )
 
 
 def _complete(
@@ -273,7 +285,8 @@ def stress_report(manifest: DataReleaseManifest, paths: Sequence[Path]) -> Stres
             spec = manifest.tasks[task]
             protocol = task_protocols(spec, manifest.stress_regimes.get(task, ()))[name]
             folds = _complete(records, task, [protocol], model)
-            models[model][task] = score_record(spec.metric, protocol, _scores(folds), _provenance(folds).pretraining)
+            seen = with_sets(_provenance(folds).pretraining, manifest.rfgen)
+            models[model][task] = score_record(spec.metric, protocol, _scores(folds), seen)
     return StressReport(
         release=manifest.release,
         data_release_hash=manifest.data_release_hash,

@@ -55,12 +55,12 @@ def model(change, **attributes):
     return type("Faulty", (Sound,), {"change": change} | attributes)
 
 
-def findings(build, tasks=(TaskID.E_LOC_AOA, TaskID.E_ID_AMC), samples=None, **keys):
+def findings(build, tasks=(TaskID.E_LOC_AOA, TaskID.E_ID_AMC), samples=None, recipe=None, **keys):
     config = ModelConfig(**{"name": "m", "factory": "a:b", "pretraining": "unknown"} | keys)
     samples = samples or {task: sample() for task in tasks}
     told = []
     provenance = Provenance.of(config.name, config, config.pretraining)
-    subject = Subject(config, SPECS, samples, lambda: (build(), provenance), private=Path("results"))
+    subject = Subject(config, SPECS, samples, lambda: (build(), provenance), private=Path("results"), recipe=recipe)
     found = examine(subject, told.append)
     assert told == found
     assert {finding.name for finding in found} == ALL
@@ -276,7 +276,11 @@ def test_declared_pretraining_names_what_it_met():
     assert "unknown: the board says so" in findings(Sound)["pretraining"].text
     met = findings(Sound, pretraining={"environments": ("E_URBAN",), "frequency_bands": ("2.4GHz",)})["pretraining"]
     assert met.text == "met E-LOC-AOA E_URBAN"
-    assert "no held-out value" in findings(Sound, pretraining={})["pretraining"].text
+    elsewhere = findings(Sound, pretraining={"environments": ("E_PRETRAIN_CDL",)})["pretraining"].text
+    assert elsewhere == "declared, no held-out value among it: the board says so"
+    assert findings(Sound, pretraining={})["pretraining"].text == "declared as having seen nothing"
+    public = findings(Sound, pretraining={"sets": ("radioml_2016_10a",)}, recipe={"snr_regimes_db": {"low": [-10, 0]}})
+    assert public["pretraining"].text == "met E-ID-AMC low"
 
 
 def test_scenes_are_spread_over_a_file(tmp_path):

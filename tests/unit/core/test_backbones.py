@@ -59,8 +59,9 @@ PRIOR = BASE | {"factory": "emma.backbones.base:prior"}
         ({"factory": None, "onnx": "m.onnx", "weights_sha256": "0" * 64, "options": {"a": 1}}, "holds its own weights"),
         (
             {"factory": None, "onnx": "m.onnx", "weights_sha256": "0" * 64, "layout": "complex"},
-            "layout: expected channels, stacked or interleaved",
+            "layout: expected a real one with onnx",
         ),
+        ({"output": "y"}, "output: names a tensor of an ONNX file"),
         ({"antennas": 0}, "antennas"),
         ({"antennas": "all"}, "antennas"),
         ({"antennas": "2"}, "antennas"),
@@ -199,21 +200,20 @@ def test_an_onnx_file_is_a_backbone(tmp_path):
 def test_an_onnx_file_that_does_not_take_the_scenes_is_one_line():
     backbone = OnnxBackbone("m", graph().SerializeToString(), "m.onnx")
     for iq in (scenes(3, 8, 16), scenes(3, 1, 17)):
-        with pytest.raises(ValueError, match="ONNXRuntimeError") as caught:
+        with pytest.raises(ValueError, match=r"m\.onnx: input x \[B, 2, 16\], given .*: set (antennas: 1|samples: 16)"):
             backbone.embed(iq, 1.0, 1.0)
-        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    "model",
+    ("model", "message"),
     [
-        {"inputs": ("B", 32)},
-        {"kind": TensorProto.DOUBLE},
-        {"spare": True},
+        ({"inputs": ("B", 32)}, r"input x \[B, 32\]: expected three or four axes"),
+        ({"kind": TensorProto.DOUBLE}, "expected an ONNX file that onnxruntime runs"),
+        ({"spare": True}, r"inputs x \[B, 2, 16\], z \[B\]: expected one"),
     ],
 )
-def test_an_onnx_file_of_another_shape_is_refused(model):
-    with pytest.raises(InputError, match=r"m\.onnx: expected"):
+def test_an_onnx_file_of_another_shape_is_refused(model, message):
+    with pytest.raises(InputError, match=rf"m\.onnx: {message}"):
         OnnxBackbone("m", graph(**model).SerializeToString(), "m.onnx")
 
 

@@ -51,3 +51,14 @@ def test_what_is_no_provenance_is_one_line(change, message):
 def test_metadata_without_it_is_one_line(metadata):
     with pytest.raises(InputError, match=r"^t\.parquet: model_provenance: expected the model's provenance"):
         provenance_of(metadata, "t.parquet")
+
+
+def test_words_for_readers_move_no_hash():
+    told = CONFIG.model_copy(update={"description": "a network", "link": "https://example.org/net"})
+    assert Provenance.of("m", told, told.pretraining, "1" * 64) == MODEL
+
+
+@pytest.mark.parametrize("link", ["http://example.org", "https://a b", 'https://a"onclick', "javascript:alert(1)"])
+def test_a_link_is_https_and_nothing_else(link):
+    with pytest.raises(ValueError, match="link"):
+        ModelConfig(name="m", factory="a:b", pretraining={}, link=link)

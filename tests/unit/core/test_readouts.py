@@ -169,7 +169,8 @@ def test_both_ways_of_stepping_reach_the_same_minimum(monkeypatch, kind, classes
     for iterations in (300, 100):
         monkeypatch.setattr("emma.readouts.cross_entropy._ITERATIONS", iterations)
         values.append(loss.value_and_gradient(minimise(loss)[0])[0])
-    assert values[0] == pytest.approx(values[1], rel=1e-10)
+    # What is left of a value is the squared gradient (1e-12) over twice the least curvature, whose path is the CPU's.
+    assert values[0] == pytest.approx(values[1], rel=1e-8)
 
 
 @pytest.mark.parametrize("outputs", [1, 3])

@@ -10,6 +10,7 @@ from emma.backbones.config import ModelConfig
 from emma.data.protocols import board_protocols
 from emma.data.provenance import Pretraining
 from emma.results.aggregate import normalise_task, summarise
+from emma.results.caveats import model_caveats
 from emma.results.runs import collect_run, met_in_pretraining, stress_report
 from emma.tasks import OODAxis, Split, TaskID
 from emma.version import HARNESS_VERSION
@@ -171,3 +172,44 @@ def test_a_summary_is_the_mean_and_says_when_it_was_clipped(world):
     summary = summarise({"a": 9.0, "b": 27.0})
     assert normalise_task(spec, summary.score) == (pytest.approx(0.8), False)
     assert normalise_task(spec, summarise({"a": 9.0, "b": None}).score) == (None, None)
+
+
+def named(run, name, pretraining="unknown", **changes):
+    manifest = run.run_manifest
+    provenance = manifest.model_provenance.model_copy(update={"name": name, "pretraining": pretraining})
+    changes.setdefault("run_manifest", manifest.model_copy(update={"model_provenance": provenance}))
+    return run.model_copy(update={"model": name} | changes)
+
+
+def test_a_declaration_that_meets_nothing_is_said(world, folds):
+    run = collect(world, folds)
+    unmet = {task: block.model_copy(update={"values": not_met(block)}) for task, block in run.tasks.items()}
+    elsewhere = Pretraining(environments=("E_PRETRAIN_CDL",))
+    typo = named(run, "typo", elsewhere, tasks=unmet | {TaskID.E_LOC_LOS: without_secondary(unmet[TaskID.E_LOC_LOS])})
+    met = named(run, "met", Pretraining(environments=("E_URBAN",)))
+    silent, unknown = named(typo, "silent", Pretraining()), named(typo, "unknown", "unknown")
+    reference = named(typo, "reference", elsewhere, kind="reference")
+    told = [line for line in model_caveats(world.manifest, [met, silent, unknown, reference]) if "pretraining" in line]
+    assert told == []
+    lines = model_caveats(world.manifest, [typo, met])
+    assert "No held-out value of this release is among what typo declared of pretraining." in lines
+
+
+def not_met(block):
+    return {value: fold.model_copy(update={"met_in_pretraining": False}) for value, fold in block.values.items()}
+
+
+def without_secondary(block):
+    return block.model_copy(update={"secondary": {}})
+
+
+def test_equal_predictions_under_several_names_are_said_once(world, folds):
+    run = collect(world, folds)
+    hashes = dict.fromkeys(run.run_manifest.prediction_bundle_hashes, "4" * 64)
+    other = named(run, "other", run_manifest=run.run_manifest.model_copy(update={"prediction_bundle_hashes": hashes}))
+    one_task = {TaskID.E_LOC_LOS: run.run_manifest.prediction_bundle_hashes[TaskID.E_LOC_LOS]}
+    part = named(run, "part", run_manifest=run.run_manifest.model_copy(update={"prediction_bundle_hashes": one_task}))
+    reference = named(run, "reference", kind="reference")
+    lines = model_caveats(world.manifest, [named(run, "a"), other, named(run, "b"), part, reference])
+    told = [line for line in lines if "same predictions" in line]
+    assert [line.partition(" have")[0] for line in told] == ["a, b and part"]

@@ -119,3 +119,29 @@ def test_a_gap_never_stands_without_its_meaning(board, with_gaps):
         assert "4.2 (E-ID-DRONE)" in table
         assert "Gap: 100 (synthetic - captured)" in table
         assert "Gap" not in text(board)
+
+
+def test_what_pretraining_bought_stands_beside_the_average(board):
+    """Terminal, Markdown, LaTeX and CSV show the difference with its interval; boards without a control do not."""
+    content = board.model_dump(mode="json")
+    difference = {"score": 0.4, "difference": 0.2, "ci95": [0.05, 0.35]}
+    task = {"score": 0.61, "difference": 0.09, "ci95": None}
+    content["models"][0]["control"] = {"model": "first.control", "ood_avg": difference, "tasks": {"E-ID-DRONE": task}}
+    shown = type(board).model_validate(content)
+    for text in (board_text, markdown, tex):
+        assert "Over its control" in text(shown)
+        assert "0.200 (0.050 to 0.350)" in text(shown)
+        assert "what pretraining bought" in text(shown)
+        assert "control" not in text(board)
+    frames = board_frames(shown)
+    first = frames.models.set_index("model").loc["first"]
+    assert first[["control", "control_ood_avg", "over_control", "over_control_high"]].tolist() == [
+        "first.control",
+        0.4,
+        0.2,
+        0.35,
+    ]
+    scores = frames.scores.query("primary").set_index("model")
+    assert scores.loc["first", "score_over_control"] == 0.09
+    assert scores["control_score"].isna().sum() == len(scores) - 1
+    assert "over_control_low" in board_csv(shown).splitlines()[0]

@@ -82,6 +82,7 @@ class Subject:
         build: loads the backbone anew and returns it with its provenance.
         weights: the model's file of weights, if it has one.
         private: folder of results, whose files no model may read.
+        recipe: the release's recipe, which says what its SNR regimes span.
     """
 
     def __init__(
@@ -93,7 +94,9 @@ class Subject:
         *,
         weights: Path | None = None,
         private: Path | None = None,
+        recipe: Mapping[str, Any] | None = None,
     ) -> None:
+        self.recipe = recipe or {}
         self.config, self.specs, self.samples = config, specs, samples
         self.weights, self.private = weights, private
         self.provenance: Provenance | None = None

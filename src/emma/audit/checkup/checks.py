@@ -13,6 +13,8 @@ from common.errors import InputError
 from emma.audit.checkup.base import Blocked, Check, Subject, TaskCheck
 from emma.backbones.base import Embeddings
 from emma.backbones.embed import NotFiniteError
+from emma.backbones.onnx_file import OnnxBackbone
+from emma.data.provenance import Pretraining, with_sets
 from emma.readouts import make_readout
 from emma.results.runs import met_in_pretraining
 from emma.tasks import TaskID
@@ -40,7 +42,10 @@ class Loads(Check):
         if isinstance(width, bool) or not isinstance(width, int | np.integer) or width < 0:
             raise InputError(f"embedding_dim: expected a whole number from 0 on, found {width!r}")
         subject.backbone = backbone
-        return f"{subject.config.factory or subject.config.onnx} in {seconds:.1f} s"
+        told = f"{subject.config.factory or subject.config.onnx} in {seconds:.1f} s"
+        if isinstance(backbone, OnnxBackbone) and (head := backbone.head) is not None and head.kind == "softmax":
+            told += f"; its output is a softmax: output: {head.hidden.name} takes the layer before the last"
+        return told
 
 
 class Weights(Check):
@@ -226,7 +231,7 @@ class Declared(Check):
 
     def look(self, subject: Subject) -> str:
         """The declaration, and the held-out values among it."""
-        declared = subject.config.pretraining
+        declared = with_sets(subject.config.pretraining, subject.recipe)
         if declared == "unknown":
             return "unknown: the board says so beside every held-out value"
         met = [
@@ -235,7 +240,11 @@ class Declared(Check):
             for value in subject.specs[task].held_out
             if met_in_pretraining(declared, {subject.specs[task].ood_axis: value})
         ]
-        return f"met {', '.join(met)}" if met else "declared, no held-out value among it"
+        if met:
+            return f"met {', '.join(met)}"
+        if isinstance(declared, Pretraining) and declared.declares:
+            return "declared, no held-out value among it: the board says so"
+        return "declared as having seen nothing"
 
 
 class LabelFree(Check):

@@ -13,7 +13,7 @@ from common.files import write_json
 from emma.audit.submissions.bundle import Bundle, Expected, FoldKey
 from emma.data.folds import Fold, fold_metadata, row_keys
 from emma.data.protocols import board_protocols
-from emma.data.provenance import Provenance
+from emma.data.provenance import Provenance, with_sets
 from emma.data.tables import lists_to_matrix, matrix_to_lists, write_table
 from emma.evaluation.fitting import PREDICTION_SCHEMA, Predicted, PredictedFold, predictions_hash
 from emma.evaluation.records import FoldHashes, FoldRecord, Replicates
@@ -64,7 +64,7 @@ def score(bundle: Bundle, expected: Expected) -> Scored:
             folds.setdefault(key[1], {})[key[2]] = Predicted(predictions[key], expected.folds[key].undefined_reason)
             hashes[task][key[1]][key[2]] = predictions_hash(predictions[key])
         scores, replicates[task] = score_task(spec, task.value, folds, release.bootstrap, seed)
-        records[task] = task_record(spec, protocols, scores, declared.pretraining)
+        records[task] = task_record(spec, protocols, scores, with_sets(declared.pretraining, release.rfgen))
         for key in keys:
             fold = PredictedFold(
                 predictions[key],

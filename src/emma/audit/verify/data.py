@@ -8,12 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from common.errors import InputError
-from common.hashing import sha256, table_hash
+from common.hashing import table_hash
 from emma.audit.verify.base import Check
 from emma.audit.verify.captures import capture_files
 from emma.audit.verify.results import Results
-from emma.backbones.config import load_model_config
-from emma.data.provenance import Provenance
 from emma.data.published import PUBLISHED, config_hash, differences, load_published, published_release
 from emma.data.release import DataReleaseManifest, SplitRecord, load_release_config
 from emma.data.scenes import INDEX_SCHEMA, iterate_scenes, read_index
@@ -30,6 +28,7 @@ def expected_files(results: Results) -> set[str]:
     paths = {layout.manifest, layout.board, layout.board_as("csv"), layout.board_as("schema.json")}
     paths |= {layout.report("aggregation")} | ({layout.report("stress")} if results.has_stress() else set())
     paths |= {layout.run(model) for model in results.models()}
+    paths |= {layout.cost(model) for model in results.costed()}
     for task in results.tasks:
         for protocol, value in results.folds(task):
             paths |= {layout.side(task, protocol, value, side) for side in ("train", "eval")}
@@ -210,31 +209,3 @@ class Scenes(Check):
                     self.fault(path, f"{start} scenes, its index holds {index.num_rows}")
         if not files:
             self.note = "the scenes' samples are not at hand"
-
-
-class Weights(Check):
-    """Weights that a rule trained, and the configs of the models, are those that the runs name."""
-
-    name = "models"
-
-    def run(self, results: Results) -> None:
-        """Hash weights and configs again and compare them with every run's ``model_provenance``."""
-        missing = 0
-        for model, path in results.run_files().items():
-            with self.item(path):
-                provenance = results.run(model).run_manifest.model_provenance
-                weights = results.layout.weights(model)
-                if weights.is_file() and provenance.weights_sha256 != sha256(weights.read_bytes()):
-                    self.fault(weights, "weights_sha256: is not the one of the run record")
-                config_path = results.project and results.project / "config" / "models" / f"{model}.yaml"
-                if results.is_submitted(model) or config_path is None or not config_path.is_file():
-                    missing += 1
-                    continue
-                config = load_model_config(config_path)
-                digest = provenance.weights_sha256 if config.pretrain else config.weights_sha256
-                expected = Provenance.of(model, config, config.pretraining, digest)
-                self.compare(path, {"model_provenance": provenance}, {"model_provenance": expected})
-                if results.run(model).kind != config.kind:
-                    self.fault(path, f"kind: expected {config.kind}, as {config_path} says")
-        if missing:
-            self.note = f"{missing} without a config at hand"

@@ -14,7 +14,7 @@ from common.errors import InputError
 from common.hashing import sha256
 from emma.audit.verify.base import Check
 from emma.audit.verify.results import Results
-from emma.backbones.config import load_model_config
+from emma.backbones.config import config_file, load_model_config
 from emma.backbones.embed import embed_batch
 from emma.backbones.load import load_backbone
 from emma.data.folds import row_keys
@@ -95,13 +95,13 @@ class Reembedded(Check):
             if results.is_submitted(model):
                 continue
             config_path = (results.project or results.root) / "config" / "models" / f"{model}.yaml"
-            if config_path.is_file() and load_model_config(config_path).truth:
+            if config_file(config_path).is_file() and load_model_config(config_path).truth:
                 generated.append(model)
                 continue
             for task in results.tasks_of(model):
                 path = results.layout.embeddings(model, task)
                 scenes = results.layout.scenes(task, results.eval_split())
-                if not (path.is_file() and scenes.is_file() and config_path.is_file()):
+                if not (path.is_file() and scenes.is_file() and config_file(config_path).is_file()):
                     absent += 1
                     continue
                 with self.item(path):

@@ -132,6 +132,14 @@ class Results:
         return sorted(name for name in entrants if not name.startswith("."))
 
     @_remembered
+    def costed(self) -> list[str]:
+        """Models whose rows on the board say what they cost; none where the board cannot be read."""
+        try:
+            return sorted(str(row["model"]) for row in self.document(self.layout.board)["models"] if row["cost"])
+        except (InputError, LookupError, TypeError):
+            return []
+
+    @_remembered
     def leftovers(self) -> list[str]:
         """Models that have a run record or folds here, and that neither board, reports nor config name."""
         return sorted(self._found() - set(self.models()))

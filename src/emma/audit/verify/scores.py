@@ -11,6 +11,8 @@ from common.errors import InputError
 from common.files import parse
 from emma.audit.verify.base import AGGREGATED, RESCORED, Check
 from emma.audit.verify.results import Results
+from emma.data.costs import read_cost
+from emma.data.provenance import with_sets
 from emma.evaluation.fitting import Predicted, predictions_hash
 from emma.evaluation.records import Draws, Replicates
 from emma.evaluation.replicates import ReplicateSource, primary_replicates, read_replicates
@@ -125,10 +127,18 @@ class Runs(Check):
                 name: {value: predictions_hash(results.predictions(model, task, name, value)) for value in values}
                 for name, values in keys.items()
             }
-            records[task] = task_record(manifest.tasks[task], protocols, scores, provenance.pretraining)
-        named = _Model(model, actual.kind)
-        seed, eval_split = results.seed(), results.eval_split()
-        return run_record(manifest, named, provenance, records, hashes, seed=seed, eval_split=eval_split)
+            seen = with_sets(provenance.pretraining, manifest.rfgen)
+            records[task] = task_record(manifest.tasks[task], protocols, scores, seen)
+        return run_record(
+            manifest,
+            _Model(model, actual.kind),
+            provenance,
+            records,
+            hashes,
+            seed=results.seed(),
+            eval_split=results.eval_split(),
+            control_of=actual.control_of,
+        )
 
 
 class Provenance(Check):
@@ -204,7 +214,8 @@ class BoardFiles(Check):
         replicates = primary_replicates(results.manifest(), files, results.seed(), split)
         rows = _board(results).models
         real = {row.model: row.sim_to_real for row in rows if row.sim_to_real is not None}
-        return build_board(results.manifest(), runs, replicates, real)
+        costs = {model: read_cost(results.layout.cost(model)) for model in results.costed()}
+        return build_board(results.manifest(), runs, replicates, real, costs)
 
 
 class Stress(Check):

@@ -1,0 +1,45 @@
+"""Count what a frozen backbone costs: parameters, multiply-accumulates per scene, width, bytes, dead features."""
+
+from pathlib import Path
+
+from common.errors import OneLineParser, run_script
+from common.files import write_json
+from common.threads import one_thread
+from emma.backbones.config import load_model_config
+from emma.backbones.cost import cost_of
+from emma.backbones.load import load_backbone
+from emma.data.embeddings import Embeddings
+from emma.data.scenes import iterate_scenes, read_index
+from emma.data.tables import without_pandas
+from emma.results.layout import Layout
+from emma.tasks import TaskID
+
+
+def main() -> None:
+    """Run one batch of each task under counters, look at the embeddings of its TRAIN scenes, write one record."""
+    without_pandas()
+    parser = OneLineParser(description=__doc__)
+    parser.add_argument("--model-config", type=Path, required=True, help="config/models/NAME.yaml")
+    parser.add_argument("--scenes", type=Path, nargs="+", required=True, help="scene files TASK/TRAIN.parquet")
+    parser.add_argument("--indexes", type=Path, nargs="+", required=True, help="their indexes, in the same order")
+    parser.add_argument("--embeddings", type=Path, nargs="+", required=True, help="their embeddings, in the same order")
+    parser.add_argument("--weights", type=Path, help="weights that a rule of the workflow made")
+    parser.add_argument("--out", type=Path, required=True, help="the record (JSON)")
+    arguments = parser.parse_args()
+    config = load_model_config(arguments.model_config)
+    pinned = config.weights or config.onnx
+    scenes, trained = {}, {}
+    for path, index, embeddings in zip(arguments.scenes, arguments.indexes, arguments.embeddings, strict=True):
+        task = TaskID(Layout.split_of(path)[0])
+        rows, iq = next(iterate_scenes(path, verify=False))
+        scenes[task] = iq[: config.batch_size], rows.slice(0, config.batch_size)
+        trained[task] = Embeddings.read(embeddings, only=read_index(index)["scene_id"]).values
+    with one_thread():
+        backbone, provenance = load_backbone(config, trained=arguments.weights)
+        weights = arguments.weights or (Path(pinned) if pinned else None)
+        cost = cost_of(config, backbone, provenance, scenes, trained, weights)
+    write_json(arguments.out, cost.model_dump(mode="json"))
+
+
+if __name__ == "__main__":
+    run_script(main)

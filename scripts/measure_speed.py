@@ -1,0 +1,76 @@
+"""Measure how fast the models embed on this machine, each in a fresh process: scenes per second and peak memory."""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from common.errors import InputError, OneLineParser, run_script
+from common.files import parse, write_json
+from common.threads import one_thread
+from emma.backbones.config import ModelConfig, load_model_config
+from emma.backbones.load import load_backbone
+from emma.backbones.speed import SCENES, Speed, libraries, measure, speed_report
+from emma.data.scenes import iterate_scenes
+from emma.data.tables import without_pandas
+from emma.results.layout import Layout
+from emma.tasks import TaskID
+
+
+def main() -> None:
+    """Measure one model and print its record, or start a process for each of several and write the report."""
+    without_pandas()
+    parser = OneLineParser(description=__doc__)
+    parser.add_argument("--model-configs", type=Path, nargs="+", required=True, help="files config/models/NAME.yaml")
+    parser.add_argument("--scenes", type=Path, nargs="+", required=True, help="scene files TASK/SPLIT.parquet")
+    parser.add_argument("--results", type=Path, required=True, help="folder of the results, whose weights are used")
+    parser.add_argument("--out", type=Path, help="the report (JSON); without it, one model's record is printed")
+    arguments = parser.parse_args()
+    if arguments.out is None:
+        for path in arguments.model_configs:
+            sys.stdout.write(_measured(load_model_config(path), arguments).model_dump_json())
+        return
+    models = {}
+    for path in arguments.model_configs:
+        options = ["--scenes", *arguments.scenes, "--results", arguments.results, "--model-configs", path]
+        command = [sys.executable, __file__, *map(str, options)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise InputError((done.stderr.strip().splitlines() or [f"{path}: ended with status {done.returncode}"])[-1])
+        models[path.stem] = parse(Speed, json.loads(done.stdout), path)
+    write_json(arguments.out, speed_report(models).model_dump(mode="json"))
+
+
+def _measured(config: ModelConfig, arguments: argparse.Namespace) -> Speed:
+    """One model on the tasks that it takes."""
+    trained = Layout(arguments.results).weights(config.name) if config.pretrain else None
+    with one_thread():
+        start = time.perf_counter()
+        backbone, _ = load_backbone(config, trained=trained)
+        seconds = time.perf_counter() - start
+        tasks = {}
+        for path in arguments.scenes:
+            task = TaskID(Layout.split_of(path)[0])
+            if task in config.tasks:
+                tasks[task] = measure(backbone, *_first(path), config)
+    return Speed(device=config.device, load_seconds=round(seconds, 2), libraries=libraries(), tasks=tasks)
+
+
+def _first(path: Path) -> tuple[np.ndarray, pa.Table]:
+    """The first SCENES of a file, or all."""
+    parts: list[tuple[pa.Table, np.ndarray]] = []
+    for part in iterate_scenes(path, verify=False):
+        parts.append(part)
+        if sum(len(iq) for _, iq in parts) >= SCENES:
+            break
+    index = pa.concat_tables([rows for rows, _ in parts]).combine_chunks()
+    return np.concatenate([iq for _, iq in parts])[:SCENES], index.slice(0, SCENES)
+
+
+if __name__ == "__main__":
+    run_script(main)
