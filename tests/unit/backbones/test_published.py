@@ -16,6 +16,7 @@ from emma.backbones.load import load_backbone
 from emma.backbones.published import lwm_v1, radioml_vgg10
 from emma.backbones.published.convert import convert, converted_file, renamed, without_denormals
 from emma.backbones.published.recipes import RECIPES
+from emma.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[3]
 CONFIGS = ROOT / "config/models/published"
@@ -48,7 +49,9 @@ def test_a_config_says_what_the_recipe_says(name):
     )
     for said in (recipe.repository, recipe.commit, recipe.file, recipe.sha256):
         assert said in comments, said
-    assert (config["name"], config["licence"]) == (recipe.name, recipe.licence) == (name, recipe.licence)
+    assert recipe.name == name
+    for key in ("name", "licence", "description", "link"):
+        assert config[key] == getattr(recipe, key), key
     if recipe.network:
         assert config["factory"] == f"{recipe.network}:build"
         assert config["weights"] == f"weights/{name}.safetensors"
@@ -147,9 +150,11 @@ def test_a_config_of_the_users_own_stays(project):
     root, file = project
     own = root / "config/models/radioml_vgg10.yaml"
     own.write_text("name: radioml_vgg10\n")
-    with pytest.raises(InputError, match=r"differs from .*; move or remove it, expected none or the same$"):
+    with pytest.raises(InputError, match=r"differs from .*; expected none or the same, or --force to replace it$"):
         convert("radioml_vgg10", file, root)
     assert own.read_text() == "name: radioml_vgg10\n" and not (root / "weights").exists()
+    convert("radioml_vgg10", file, root, force=True)
+    assert load_model_config(own).weights == "weights/radioml_vgg10.safetensors"
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -171,3 +176,29 @@ def test_the_published_file_becomes_a_model_that_answers(name, published_file, t
     values = backbone.embed(scenes, 20e6, 3.5e9)
     assert values.dtype == np.float32 and values.shape[-1] == backbone.embedding_dim
     assert np.isfinite(values).all() and np.ptp(values, axis=0).max() > 0
+
+
+def emma(monkeypatch, *arguments):
+    monkeypatch.setattr("sys.argv", ["emma", *map(str, arguments)])
+    main()
+
+
+def test_the_command_adds_a_published_network(project, monkeypatch, capsys):
+    root, file = project
+    (root / "config/config.yaml").write_text("models: [prior]\n")
+    emma(monkeypatch, "add", "--published", "radioml_vgg10", file, "--root", root)
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].startswith("radioml_vgg10: 3 denormal numbers")
+    assert f"{root / 'config/models/radioml_vgg10.yaml'}: written" in told
+    assert told[-1].endswith('--config "models=[prior,radioml_vgg10]" -- leaderboard')
+    assert load_model_config(root / "config/models/radioml_vgg10.yaml").name == "radioml_vgg10"
+
+
+def test_the_command_says_what_a_recipe_needs(project, monkeypatch):
+    root, file = project
+    (root / "config/config.yaml").write_text("models: [prior]\n")
+    with pytest.raises(InputError, match=r"; this is a published network: --published radioml_vgg10$"):
+        emma(monkeypatch, "add", file, "--root", root)
+    with pytest.raises(InputError, match=r"^--layout: the recipe radioml_vgg10 has its own, expected none with"):
+        emma(monkeypatch, "add", "--published", "radioml_vgg10", "--layout", "image", file, "--root", root)
+    assert not (root / "weights").exists()

@@ -21,7 +21,9 @@ from emma.backbones.published.recipes import RECIPES, Recipe
 Weights = dict[str, NDArray[Any]]
 
 
-def convert(name: str, path: Path, root: Path, tell: Callable[[str], None] = lambda line: None) -> list[Path]:
+def convert(
+    name: str, path: Path, root: Path, tell: Callable[[str], None] = lambda line: None, *, force: bool = False
+) -> list[Path]:
     """Make a published network a model of the project.
 
     Args:
@@ -29,6 +31,7 @@ def convert(name: str, path: Path, root: Path, tell: Callable[[str], None] = lam
         path: the published file, as it was fetched.
         root: the project's folder; ``config/models/published/NAME.yaml`` in it is the recipe.
         tell: gets a line for each thing that a reader should know.
+        force: replace a config of that name with other content.
 
     Returns:
         the files that were written: weights, and ``config/models/NAME.yaml``.
@@ -50,11 +53,17 @@ def convert(name: str, path: Path, root: Path, tell: Callable[[str], None] = lam
             f"{template}: weights_sha256: expected {sha256(data)}, which {path} gives, found {config.weights_sha256}"
         )
     place = root / f"config/models/{name}.yaml"
-    if place.is_file() and read_text(place) != text:
-        raise InputError(f"{place}: differs from {template}; move or remove it, expected none or the same")
+    if not force and place.is_file() and read_text(place) != text:
+        raise InputError(f"{place}: differs from {template}; expected none or the same, or --force to replace it")
     files = {root / pinned: data, place: text.encode()}
     write_files(files)
     return list(files)
+
+
+def recipe_of(data: bytes) -> Recipe | None:
+    """The recipe of a published file by its content, if it has one."""
+    digest = sha256(data)
+    return next((recipe for recipe in RECIPES.values() if recipe.sha256 == digest), None)
 
 
 def converted_file(recipe: Recipe, path: Path, tell: Callable[[str], None] = lambda line: None) -> bytes:
