@@ -1,7 +1,7 @@
 """Add a model: read its file, write its config, look at it.
 
 An ONNX file is read: layout, antennas, samples, and the layer before a classifier's last. The file goes to
-weights/NAME.SUFFIX, its config to config/models/NAME.yaml.
+weights/NAME.SUFFIX, its config to config/models/NAME.yaml. A published network comes by its recipe.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from common.files import parse, write_files
 from common.hashing import sha256
 from emma.backbones.config import ModelConfig
 from emma.backbones.inputs import AXES
+from emma.backbones.published.convert import convert, recipe_of
+from emma.backbones.published.recipes import RECIPES
 from emma.cli.reading import Key, read_onnx
 
 #: What to do with files that are not taken.
@@ -36,6 +38,11 @@ _ADVICE[".pth"] = _ADVICE[".pt"]
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Options of the sub-command."""
     parser.add_argument("file", type=Path, metavar="FILE", help="the network: .onnx, or .safetensors with --factory")
+    parser.add_argument(
+        "--published",
+        metavar="NAME",
+        help=f"FILE is a published network, to be converted by its recipe: {', '.join(sorted(RECIPES))}",
+    )
     parser.add_argument("--name", help="the model's name (default: the file's)")
     parser.add_argument("--factory", help="package.module:function that builds the network from safetensors weights")
     parser.add_argument("--output", metavar="TENSOR", help="tensor of the ONNX graph that is the embedding")
@@ -54,6 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not (root / "config/config.yaml").is_file():
         raise InputError(f"{root}: expected the project's folder, with config/config.yaml; name it by --root")
     file: Path = arguments.file
+    if arguments.published is not None:
+        _convert(arguments)
+        return _finish(root, arguments.published)
     try:
         data = file.read_bytes()
     except OSError as error:
@@ -64,7 +74,9 @@ def run(arguments: argparse.Namespace) -> int:
     elif file.suffix == ".safetensors":
         keys = _read_safetensors(file, arguments)
     else:
-        raise InputError(f"{file}: {_REFUSED}{'; ' + _ADVICE[file.suffix] if file.suffix in _ADVICE else ''}")
+        recipe = recipe_of(data)
+        advice = f"this is a published network: --published {recipe.name}" if recipe else _ADVICE.get(file.suffix)
+        raise InputError(f"{file}: {_REFUSED}{'; ' + advice if advice else ''}")
     place = _place(file, root, name)
     source = "onnx" if file.suffix == ".onnx" else "weights"
     keys = [
@@ -86,6 +98,20 @@ def run(arguments: argparse.Namespace) -> int:
     write_files(files)
     for written in files:
         _say(f"{written}: written")
+    return _finish(root, name)
+
+
+def _convert(arguments: argparse.Namespace) -> None:
+    """Write the files of a published network."""
+    for key in ("name", "factory", "output", "layout", "antennas", "samples", "pooling"):
+        if getattr(arguments, key) is not None:
+            raise InputError(f"--{key}: the recipe {arguments.published} has its own, expected none with --published")
+    for written in convert(arguments.published, arguments.file, arguments.root, _say, force=arguments.force):
+        _say(f"{written}: written")
+
+
+def _finish(root: Path, name: str) -> int:
+    """Look at the model that was written, and say how to run it."""
     status = _look(root, name)
     _say(f"To run it, add this line under `models:` in config/config.yaml:\n  - {name}")
     _say(f'or run it alone: snakemake --cores 2 --config "models=[prior,{name}]" -- leaderboard')
