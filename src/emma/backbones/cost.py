@@ -25,6 +25,7 @@ from emma.backbones.inputs import Contract
 from emma.backbones.modules import held_by, modules_of
 from emma.data.costs import Cost, TaskCost
 from emma.data.provenance import Provenance
+from emma.data.scenes import iterate_scenes
 from emma.tasks import TaskID
 
 #: Least that a feature must differ by between scenes, relative to its largest value; below, it says nothing.
@@ -79,6 +80,12 @@ def cost_of(
         licence=config.licence,
         model_provenance=provenance,
     )
+
+
+def first_batches(paths: Mapping[TaskID, Path], size: int) -> dict[TaskID, tuple[IQ, pa.Table]]:
+    """The first ``size`` scenes of each file, complex64 ``[n, A, T]``, with their index rows: what is counted on."""
+    chunks = {task: next(iterate_scenes(path, verify=False)) for task, path in paths.items()}
+    return {task: (iq[:size], index.slice(0, size)) for task, (index, iq) in chunks.items()}
 
 
 def count_macs(backbone: Backbone, iq: IQ, index: pa.Table, contract: Contract) -> tuple[int | None, str | None]:

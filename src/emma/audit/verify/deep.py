@@ -15,6 +15,7 @@ from common.hashing import sha256
 from emma.audit.verify.base import Check
 from emma.audit.verify.results import Results
 from emma.backbones.config import config_file, load_model_config
+from emma.backbones.cost import cost_of, first_batches
 from emma.backbones.embed import embed_batch
 from emma.backbones.load import load_backbone
 from emma.data.folds import row_keys
@@ -118,6 +119,38 @@ class Reembedded(Check):
         notes = [f"{absent} not at hand"] if absent else []
         notes += [f"{model}'s come from the generator" for model in generated]
         self.note = ", ".join(notes)
+
+
+class Counted(Check):
+    """What the models cost, counted again."""
+
+    name: ClassVar[str] = "costs"
+
+    def run(self, results: Results) -> None:
+        """Load every model whose row has a cost and count on the same scenes."""
+        absent, layout, root = 0, results.layout, results.project or results.root
+        for model in results.costed():
+            config_path = root / "config" / "models" / f"{model}.yaml"
+            tasks = results.tasks_of(model)
+            scenes = {task: layout.scenes(task, Split.TRAIN) for task in tasks}
+            there = [*scenes.values(), *(layout.embeddings(model, task) for task in tasks), config_file(config_path)]
+            if not all(path.is_file() for path in there):
+                absent += 1
+                continue
+            path = layout.cost(model)
+            with self.item(path):
+                config, made = load_model_config(config_path), layout.weights(model)
+                pinned = config.weights or config.onnx
+                weights = made if made.is_file() else root / pinned if pinned else None
+                backbone, provenance = load_backbone(config, root, made if made.is_file() else None)
+                trained = {
+                    task: results.embeddings(model, task).of(results.labelled(task, Split.TRAIN)["scene_id"])
+                    for task in tasks
+                }
+                batches = first_batches(scenes, config.batch_size)
+                again = cost_of(config, backbone, provenance, batches, trained, weights)
+                self.compare(path, results.document(path), again)
+        self.note = f"{absent} not at hand" if absent else ""
 
 
 class Refitted(Check):
