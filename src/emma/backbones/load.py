@@ -6,7 +6,7 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -14,8 +14,10 @@ from common.errors import InputError
 from common.hashing import sha256
 from emma.backbones.base import Backbone
 from emma.backbones.config import ControlConfig, ModelConfig
-from emma.backbones.onnx_file import OnnxBackbone
 from emma.data.provenance import Provenance
+
+if TYPE_CHECKING:
+    from emma.backbones.onnx_file import OnnxBackbone
 
 
 def load_weights(path: str | Path, expected_sha256: str | None = None) -> tuple[dict[str, NDArray[Any]], str]:
@@ -103,6 +105,8 @@ def build_backbone(config: ModelConfig, weights: Mapping[str, NDArray[Any]] | No
 
 def build_onnx(config: ModelConfig, data: bytes, weights: Mapping[str, NDArray[Any]] | None) -> OnnxBackbone:
     """The backbone in an ONNX file's content, with other numbers for weights by name."""
+    from emma.backbones.onnx_file import OnnxBackbone
+
     path = str(config.onnx)
     return OnnxBackbone(config.name, data, path, config.device, contract=config, output=config.output, weights=weights)
 

@@ -216,7 +216,7 @@ class OnnxBackbone:
                     "antennas and samples to those of the network"
                 )
             dims = dims if measured is None else ((batch, *measured[1:]) if measured else ())
-            last = last or (measured is not None and measured[:1] != (self._batch or 2,))
+            last = last or (measured is not None and measured[:1] != (2,))
         expected = f"{self._path}: output {self._output} {told(dims)}: expected [B, D]"
         tokens = self._contract.pooling != "none"
         if len(dims) < 2 or last:
@@ -237,7 +237,7 @@ class OnnxBackbone:
         """Axes of the answer as runs on silence show them, those that differ between lengths left open."""
         seen: list[Sequence[int]] = []
         for antennas, samples in itertools.product(*self._sizes()):
-            given = lay_out(np.zeros((self._batch or 2, antennas, samples), np.complex64), self._layout)
+            given = lay_out(np.zeros((2, antennas, samples), np.complex64), self._layout)
             try:
                 seen.append(self._run(self._session, given).shape)  # type: ignore[arg-type]
             except ValueError:

@@ -140,21 +140,27 @@ def cut(model: onnx.ModelProto, output: str, path: str) -> onnx.ModelProto:
     """The part of a graph that ``output`` needs; other outputs, and inputs and initialisers without use, are gone.
 
     Raises:
-        InputError: no node computes ``output``.
+        InputError: no node computes ``output``, or it cannot be cut out.
     """
     import onnx_ir
 
     if output not in (names := tensors(model)):
         close = difflib.get_close_matches(output, names, n=3) or [tensor.name for tensor in outputs(model)][:3]
         raise InputError(f"{path}: output: no tensor {output!r} in the file; expected one such as {', '.join(close)}")
-    whole = onnx_ir.from_proto(model)
-    part = onnx_ir.convenience.extract(whole.graph, [tensor.name for tensor in inputs(model)], [output])
+    if model.graph.sparse_initializer:
+        raise InputError(f"{path}: output: nothing is cut out of a graph with sparse weights; export them dense")
+    try:
+        whole = onnx_ir.from_proto(model)
+        part = onnx_ir.convenience.extract(whole.graph, [tensor.name for tensor in inputs(model)], [output])
+    except Exception as error:  # noqa: BLE001 (a file may hold what the extractor does not know)
+        reason = " ".join(str(error).split())[:100]
+        raise InputError(
+            f"{path}: output: {output!r} cannot be cut out, expected the graph's own output ({reason})"
+        ) from None
     for value in [value for value in part.inputs if not value.uses()]:
         part.inputs.remove(value)
-    # Before version 4 each initialiser had to be an input too.
-    version = max(model.ir_version, 4)
     functions = list(whole.functions.values())
-    return onnx_ir.to_proto(onnx_ir.Model(part, ir_version=version, functions=functions))
+    return onnx_ir.to_proto(onnx_ir.Model(part, ir_version=model.ir_version, functions=functions))
 
 
 def check_graph(model: onnx.ModelProto, path: str) -> None:

@@ -129,6 +129,7 @@ def _input(
         f"{fit.antennas or 'any'} antennas" if fit.antennas != 1 else "1 antenna",
         f"{fit.samples or 'any'} samples",
     ]
+    told += [f"{dims[0]} scenes a run"] if isinstance(dims[0], int) else []
     say(f"{file}: input {given[0]} read as {fit.layout}, {', '.join(told)}")
     return keys
 

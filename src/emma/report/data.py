@@ -10,7 +10,7 @@ from emma.data.release import DataReleaseManifest
 from emma.evaluation.records import Interval, StandardErrors
 from emma.results.components import components_text, headroom
 from emma.results.normalisation import normalise_clipped
-from emma.results.records import Board, Difference, RankRange, RankRanges, Row, ScoreRecord, TaskRecord
+from emma.results.records import Board, RankRange, RankRanges, Row, ScoreRecord, TaskRecord
 from emma.tasks import Anchors, TaskID
 
 #: Arrows of the field: which way is better.
@@ -180,35 +180,6 @@ def rank_rows(board: Board) -> list[Cells]:
             }
         )
     return rows
-
-
-def control_rows(board: Board) -> list[Cells]:
-    """One row per model with a control and task, the OOD average first: both scores, and their paired difference."""
-    rows: list[Cells] = []
-    for row in board.models:
-        if row.control is None:
-            continue
-        average = row.control.ood_avg
-        if average.difference is not None:
-            rows.append(_control_row(row.model, "OOD-avg", "", number(row.ood_avg), average, 3))
-        for task, difference in row.control.tasks.items():
-            block = row.tasks[task]
-            digits = digits_of(block.unit)
-            metric = f"{block.metric} {ARROW[block.direction]}"
-            rows.append(_control_row(row.model, task.value, metric, number(block.score, digits), difference, digits))
-    return rows
-
-
-def _control_row(model: str, task: str, metric: str, score: str, difference: Difference, digits: int) -> Cells:
-    return {
-        "model": model,
-        "task": task,
-        "metric": metric or None,
-        "score": score,
-        "permuted weights": number(difference.score, digits),
-        "better by": number(difference.difference, digits),
-        "95 % interval": span(difference.ci95, digits),
-    }
 
 
 def _ranks(ranks: RankRange | None) -> str:

@@ -46,11 +46,14 @@ def heat_map(rows: Rows, task: str) -> alt.Chart:
     return layers.properties(title=task, width=max(54 * len(values), 180), height=32 * len(models))
 
 
+def _colours(models: Sequence[str]) -> alt.Scale:
+    return alt.Scale(domain=list(models), range=[PALETTE[i % len(PALETTE)] for i in range(len(models))])
+
+
 def _signs(models: Sequence[str], legend: Any = alt.Undefined) -> dict[str, Any]:
-    colours = alt.Scale(domain=list(models), range=[PALETTE[i % len(PALETTE)] for i in range(len(models))])
     shapes = alt.Scale(domain=list(models), range=[SHAPES[i % len(SHAPES)] for i in range(len(models))])
     return {
-        "color": alt.Color("model:N", scale=colours, title=None, legend=legend),
+        "color": alt.Color("model:N", scale=_colours(models), title=None, legend=legend),
         "shape": alt.Shape("model:N", scale=shapes, title=None, legend=legend),
     }
 
@@ -85,6 +88,30 @@ def transfer(rows: Rows, task: str, models: Sequence[str]) -> alt.LayerChart:
         )
     )
     return (diagonal + points).properties(title=task, width=190, height=190)
+
+
+def costs(rows: Rows, task: str, models: Sequence[str]) -> alt.LayerChart:
+    """Skill of one task against multiply-accumulates per scene; a line joins a model and its control, hollow."""
+    rows = [row for row in rows if row["task"] == task]
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        x=alt.X(
+            "macs:Q",
+            scale=alt.Scale(type="log"),
+            title="multiply-accumulates per scene",
+            axis=alt.Axis(format="~s", tickCount=3),
+        )
+    )
+    lines = base.mark_line(color="@muted", strokeWidth=1).encode(y="skill:Q", detail="model:N")
+    points = base.mark_point(size=55, opacity=0.85, strokeWidth=1.5).encode(
+        y=alt.Y("skill:Q", scale=alt.Scale(domain=[0, 1]), title="score on the anchors' scale"),
+        fillOpacity=alt.FillOpacity(
+            "weights:N", scale=alt.Scale(domain=["as they are", "permuted"], range=[1, 0]), legend=None
+        ),
+        fill=alt.Fill("model:N", scale=_colours(models), legend=None),
+        **_signs(models),
+        tooltip=["model:N", "weights:N", "text:N", "macs:Q"],
+    )
+    return (lines + points).properties(title=task, width=190, height=190)
 
 
 def ranking(rows: Rows) -> alt.LayerChart:

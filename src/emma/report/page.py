@@ -28,7 +28,6 @@ from emma.report.data import (
     brackets,
     check_release,
     components,
-    control_rows,
     details,
     digits_of,
     jackknives,
@@ -40,6 +39,7 @@ from emma.report.data import (
     values,
 )
 from emma.report.figures import Rows
+from emma.report.models import control_rows, cost_points, cost_rows
 from emma.results.components import (
     CONTROL_HEAD,
     CONTROL_NOTE,
@@ -110,6 +110,7 @@ def build_figures(
             ("model", "held_out", "skill_in_distribution", "skill", "n"),
             shared_legend=True,
         )
+    drawn |= _costs(board)
     if (gaps := _gaps(gap_rows(board, report), models)) is not None:
         drawn["sim_to_real"] = gaps
     both_sides = side_rows(report)
@@ -133,6 +134,23 @@ def build_figures(
             ("model", "dropped", "ood_avg", "min", "min_without", "max", "max_without", "fragile"),
         )
     return drawn
+
+
+def _costs(board: Board) -> dict[str, Figure]:
+    rows = cost_points(board)
+    models = list(dict.fromkeys(str(row["model"]) for row in rows))
+    found = {}
+    for task in dict.fromkeys(str(row["task"]) for row in rows):
+        own = [row for row in rows if row["task"] == task]
+        found[f"cost_{task}"] = Figure(
+            figures.costs(own, task, [row.model for row in board.models]),
+            f"Scatter of {task}: {len(own)} points of {len(models)} models, score against multiply-accumulates",
+            "Score against cost. Hollow: the same network with permuted weights.",
+            own,
+            ("model", "weights", "task", "macs", "skill", "text"),
+            shared_legend=True,
+        )
+    return found
 
 
 def _ranking(board: Board) -> Figure | None:
@@ -252,6 +270,7 @@ def build_page(board: Board, drawn: Mapping[str, Figure], report: SimToRealRepor
             scale_note=SCALE_NOTE,
             rank_rows=rank_rows(board),
             control_rows=control_rows(board),
+            cost_rows=cost_rows(board),
             has_controls=has_controls(board),
             control_head=CONTROL_HEAD,
             control_note=CONTROL_NOTE,

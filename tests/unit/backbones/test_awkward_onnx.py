@@ -149,6 +149,18 @@ LOADS = {
         ),
         {},
     ),
+    "initialiser that is an input too, cut out": (
+        lambda: file(
+            [node("Flatten", "x", "f"), node("MatMul", "f W", "y"), node("Add", "y c", "z")],
+            [value("x", ["B", 2, SAMPLES]), value("W", MATRIX.shape), value("c", [WIDTH])],
+            [value("z", ["B", WIDTH])],
+            {"W": MATRIX, "c": np.ones(WIDTH, np.float32)},
+            opset=9,
+            ir=3,
+        ),
+        {"output": "y"},
+    ),
+    "fixed batch, axes of the answer unknown": (lambda: linear((3, 2, SAMPLES), answer=[value("y", None)]), {}),
     "float64": (lambda: linear(kind=DOUBLE, matrix=MATRIX.astype(np.float64)), {}),
     "weights in a constant node": (
         lambda: file(
@@ -264,6 +276,15 @@ def training_dropout(folder):
     stored = {"ratio": np.array(0.5, np.float32), "mode": np.array(True)}
     nodes = [node("Dropout", "x ratio mode", "d"), node("Flatten", "d", "y")]
     return file(nodes, [value("x", ["B", 2, SAMPLES])], [value("y", ["B", 64])], stored)
+
+
+def sparse(folder):
+    numbers = numpy_helper.from_array(np.array([1, 2], np.float32), "W")
+    stored = helper.make_sparse_tensor(numbers, numpy_helper.from_array(np.array([0, 3])), [2 * SAMPLES])
+    nodes = [node("Flatten", "x", "f"), node("Mul", "f W", "y"), node("Relu", "y", "z")]
+    model = file(nodes, [value("x", ["B", 2, SAMPLES])], [value("z", ["B", 2 * SAMPLES])])
+    model.graph.sparse_initializer.append(stored)
+    return model
 
 
 def fixed_within(folder):
@@ -397,6 +418,11 @@ REFUSED = {
         lambda folder: linear(more=[node("RandomNormalLike", "y", "z")], answer=[value("z", ["B", WIDTH])]),
         {},
         "random numbers, expected the same answer twice",
+    ),
+    "sparse weights, cut out": (
+        sparse,
+        {"output": "y"},
+        "output: nothing is cut out .* sparse weights; export them dense",
     ),
     "types that do not go together": (
         lambda folder: linear(kind=DOUBLE),

@@ -93,10 +93,11 @@ def test_what_the_user_names_is_taken(monkeypatch, project):
     assert (config.output, config.layout) == ("y", "stacked")
 
 
-def test_a_fixed_batch_and_more_antennas_are_written_down(monkeypatch, project):
+def test_a_fixed_batch_and_more_antennas_are_written_down(monkeypatch, project, capsys):
     config = added(monkeypatch, project, network((4, 16, 256), head=None, classes=80))
     assert (config.batch_size, config.antennas, config.missing_antennas, config.samples) == (4, 8, "repeat", 256)
     assert config.output is None
+    assert "read as channels, 8 antennas, 256 samples, 4 scenes a run\n" in capsys.readouterr().out
 
 
 def test_tokens_are_pooled_and_open_axes_are_tried(monkeypatch, project):
@@ -227,6 +228,11 @@ def test_the_model_is_looked_at_and_the_status_is_that_programs(project, tmp_pat
     told = program("add", tmp_path / "n.onnx", folder=project)
     assert (told.returncode, told.stderr) == (0, "")
     assert "n: ready\n" in told.stdout
+    assert "; its output is a softmax" not in told.stdout
+    told = program("add", tmp_path / "n.onnx", "--output", "p", "--name", "whole", folder=project)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert "onnx in" in told.stdout
+    assert "; its output is a softmax: output: h takes the layer before the last" in told.stdout
     # A network whose answer holds infinity is added, and the fault is said.
     (tmp_path / "bad.onnx").write_bytes(network(head="Log"))
     told = program("add", tmp_path / "bad.onnx", "--output", "p", folder=project)
@@ -246,3 +252,26 @@ def test_a_published_classifier_is_added_as_it_is(project):
     assert "kjs_res_20dB: ready\n" in told.stdout
     config = load_model_config(project / "config/models/kjs_res_20dB.yaml")
     assert (config.layout, config.output, config.antennas, config.samples) == ("column", "elu", 1, 504)
+
+
+def test_a_file_of_torch_export_runs_code_as_it_is_read(tmp_path):
+    """Why .pt2 is refused: should torch read such a file without running what it holds, it could be taken."""
+    code = f"""
+import io, os, torch
+class Evil:
+    def __reduce__(self): return os.mkdir, ({str(tmp_path / "ran")!r},)
+whole, evil, made = io.BytesIO(), io.BytesIO(), io.BytesIO()
+torch.export.save(torch.export.export(torch.nn.ReLU(), (torch.zeros(2),)), whole)
+torch.save(Evil(), evil)
+whole.seek(0)
+reader, writer = torch._C.PyTorchFileReader(whole), torch._C.PyTorchFileWriter(made)
+for name in reader.get_all_records():
+    if name not in ("version", "byteorder") and not name.startswith(".data"):
+        data = evil.getvalue() if "sample_inputs" in name else reader.get_record(name)
+        writer.write_record(name, data, len(data))
+writer.write_end_of_file()
+made.seek(0)
+torch.export.load(made)
+"""
+    subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=300, check=False)
+    assert (tmp_path / "ran").is_dir()

@@ -224,3 +224,34 @@ def test_files_that_are_no_python_are_installed_with_the_package():
     there = {path for path in package.rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"}}
     assert named == there
     assert {path.name for path in named} == {"macros.html", "page.html", "script.js", "style.css"}
+
+
+def test_controls_and_costs_stand_on_the_page(board, manifest):
+    content = board.model_dump(mode="json")
+    first = content["models"][0]
+    first["control"] = {
+        "model": "first.control",
+        "ood_avg": {"score": 0.4, "difference": 0.2, "ci95": [0.05, 0.35]},
+        "tasks": {"E-ID-DRONE": {"score": 0.61, "difference": 0.09, "ci95": [-0.01, 0.19]}},
+    }
+    task = {"macs": 123456, "uncounted": None, "width": 32, "dead_features": 3}
+    first["cost"] = {
+        "parameters": 98765,
+        "macs": 123456,
+        "width": 32,
+        "weights_bytes": 400,
+        "tasks": {"E-ID-DRONE": task},
+    }
+    first["cost"] |= {"description": "a network <b>", "link": "https://example.org/net", "licence": "MIT"}
+    first["tasks"]["E-ID-DRONE"]["normalized"] = 0.4
+    shown = type(board).model_validate(content)
+    figures = build_figures(shown, manifest)
+    assert [point["macs"] for point in figures["cost_E-ID-DRONE"].rows] == [123456]
+    page = build_page(shown, figures)
+    for text in ("What pretraining bought", "0.050 to 0.350", "0.090", "-0.010 to 0.190", "98,765", "123,456"):
+        assert text in page
+    assert "a network &lt;b&gt;" in page
+    assert "a network <b>" not in page
+    plain = build_page(board, build_figures(board, manifest))
+    assert "What pretraining bought" not in plain
+    assert 'id="costs"' not in plain

@@ -13,7 +13,6 @@ from common.errors import InputError
 from emma.audit.checkup.base import Blocked, Check, Subject, TaskCheck
 from emma.backbones.base import Embeddings
 from emma.backbones.embed import NotFiniteError
-from emma.backbones.onnx_file import OnnxBackbone
 from emma.data.provenance import Pretraining, with_sets
 from emma.readouts import make_readout
 from emma.results.runs import met_in_pretraining
@@ -43,7 +42,7 @@ class Loads(Check):
             raise InputError(f"embedding_dim: expected a whole number from 0 on, found {width!r}")
         subject.backbone = backbone
         told = f"{subject.config.factory or subject.config.onnx} in {seconds:.1f} s"
-        if isinstance(backbone, OnnxBackbone) and (head := backbone.head) is not None and head.kind == "softmax":
+        if (head := getattr(backbone, "head", None)) is not None and subject.config.onnx and head.kind == "softmax":
             told += f"; its output is a softmax: output: {head.hidden.name} takes the layer before the last"
         return told
 
