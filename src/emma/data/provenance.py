@@ -19,7 +19,7 @@ from emma.tasks import Strict, TaskID
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 #: Keys of a model's config that tell readers of it and change no number: no hash covers them.
-DESCRIPTIVE = frozenset({"description", "link"})
+DESCRIPTIVE = frozenset({"description", "link", "expects"})
 
 #: The key of the schema metadata of Parquet tables that holds a Provenance.
 METADATA_KEY = "model_provenance"
