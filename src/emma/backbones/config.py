@@ -101,8 +101,11 @@ class ModelConfig(Contract):
     ] = None
     options: Annotated[dict[str, int | float | str | bool], Field(description="passed to the factory")] = {}  # noqa: RUF012
     device: Annotated[
-        Literal["cpu", "cuda"],
-        Field(description="`cpu` or `cuda`, passed to the factory or to onnxruntime; refused where it is absent"),
+        Literal["cpu", "cuda", "auto"],
+        Field(
+            description="`cpu`, whose scores are those that are published; `cuda`, passed to the factory or to "
+            "onnxruntime and refused where it is absent; `auto`: a GPU where torch or onnxruntime finds one"
+        ),
     ] = "cpu"
     control: Annotated[
         bool | None,

@@ -43,6 +43,8 @@ class Loads(Check):
             raise InputError(f"embedding_dim: expected a whole number from 0 on, found {width!r}")
         subject.backbone = backbone
         told = f"{subject.config.factory or subject.config.onnx} in {seconds:.1f} s"
+        if subject.config.device != "cpu" and subject.provenance is not None:
+            told += f" on {subject.provenance.device}"
         if (head := getattr(backbone, "head", None)) is not None and subject.config.onnx and head.kind == "softmax":
             told += f"; its output is a softmax: output: {head.hidden.name} takes the layer before the last"
         return told
@@ -276,7 +278,8 @@ class Memory(Check):
         """Of the process, and of the GPU where the model runs on one."""
         _ = subject.backbone
         text = f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB, libraries included"
-        if subject.config.device == "cuda" and (torch := sys.modules.get("torch")) is not None:
+        on_gpu = subject.provenance is not None and subject.provenance.device == "cuda"
+        if on_gpu and (torch := sys.modules.get("torch")) is not None:
             text += f"; {torch.cuda.max_memory_allocated() / 2**20:.0f} MiB by torch on the GPU"
         return text
 
