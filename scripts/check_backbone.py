@@ -88,9 +88,13 @@ def _samples(
 
 
 def _tell_scenes(config: ModelConfig, samples: dict[TaskID, Sample]) -> None:
+    """One line for tasks whose scenes are alike, of files that have the task's name."""
+    alike: dict[str, list[str]] = {}
     for task, sample in samples.items():
         shape = "x".join(map(str, sample.iq.shape[1:]))
-        sys.stdout.write(f"      {config.name} on {task}: {sample.source}, {shape}\n")
+        alike.setdefault(f"{sample.source.replace(task, 'TASK')}, {shape}", []).append(task)
+    for told, tasks in alike.items():
+        sys.stdout.write(f"      {config.name} on {', '.join(tasks)}: {told}\n")
 
 
 def _tell(finding: Finding) -> None:

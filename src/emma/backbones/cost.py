@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from emma.backbones.base import IQ, Backbone, Embeddings
 from emma.backbones.config import ModelConfig
 from emma.backbones.embed import embed_batch
+from emma.backbones.features import dead_features
 from emma.backbones.inputs import Contract
 from emma.backbones.modules import held_by, modules_of
 from emma.data.costs import Cost, TaskCost
@@ -28,22 +29,11 @@ from emma.data.provenance import Provenance
 from emma.data.scenes import iterate_scenes
 from emma.tasks import TaskID
 
-#: Least that a feature must differ by between scenes, relative to its largest value; below, it says nothing.
-DISTINCT = 1e-5
-
 #: A session of onnxruntime, inputs of it, and the number of runs with inputs of their shapes.
 Run = tuple[Any, dict[str, NDArray[Any]], int]
 
 #: Why there is no count.
 NO_GRAPH = "no torch or ONNX graph to count"
-
-
-def dead_features(values: Embeddings) -> int:
-    """Features of embeddings ``[N, D]`` that are the same for all scenes, within float32's own noise."""
-    if len(values) < 2:
-        return 0
-    least, greatest = values.min(axis=0).astype(np.float64), values.max(axis=0).astype(np.float64)
-    return int((greatest - least <= DISTINCT * np.maximum(np.abs(least), np.abs(greatest))).sum())
 
 
 def cost_of(

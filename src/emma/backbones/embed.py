@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -12,11 +13,14 @@ import pyarrow.parquet as pq
 from common.errors import InputError
 from common.files import atomic
 from emma.backbones.base import IQ, Backbone, Embeddings
+from emma.backbones.features import Spread
 from emma.backbones.inputs import Channels, Contract, pool, prepare
 from emma.data.embeddings import EMBEDDING_SCHEMA
 from emma.data.provenance import Provenance
 from emma.data.scenes import iterate_scenes
 from emma.data.tables import matrix_to_lists, unique_ids, write_table
+
+_LOG = logging.getLogger(__name__)
 
 
 class UnsuitedError(InputError):
@@ -91,13 +95,18 @@ def write_embeddings(
     Raises:
         InputError: broken scenes, a scene that occurs twice, or a model that breaks its contract.
     """
+    spread = Spread(backbone.embedding_dim)
 
     def parts() -> Iterator[tuple[pa.ChunkedArray, Embeddings]]:
         for scene_path in scene_paths:
             for index, iq in iterate_scenes(scene_path):
-                yield index["scene_id"], embed_batch(backbone, iq, index, contract)
+                values = embed_batch(backbone, iq, index, contract)
+                spread.add(values)
+                yield index["scene_id"], values
 
     write_parts(path, parts(), backbone.embedding_dim, provenance)
+    for fault in spread.faults():
+        _LOG.warning("model %s: %s: %s", backbone.name, path, fault)
 
 
 def write_parts(
