@@ -58,7 +58,7 @@ def _made_split(
         for task, spec in release.tasks.items():
             own = place / (task.value if folder is not None else "scenes")
             chunks = generate(recipe, task.value, split.value, rays, seed)
-            scenes = (SceneChunk(chunk.iq, chunk.metadata, chunk.labels) for chunk in chunks)
+            scenes = map(SceneChunk.of, chunks)
             index_path = own / f"{split.value}.index.parquet"
             write_scenes(own / f"{split.value}.parquet", index_path, scenes, label_field(spec))
             yield task, index_path
@@ -116,7 +116,7 @@ def sampled_chunks(results: Results, count: int = 2) -> Iterator[Chunk]:
         chosen = [keys[place] for place in places]
         chunks = generate(recipe, task.value, split.value, rays, manifest.seed, chunk_keys=chosen)
         for place, chunk in zip(places, chunks, strict=True):
-            yield task, split, place * len(chunk.iq), SceneChunk(chunk.iq, chunk.metadata, chunk.labels)
+            yield task, split, place * len(chunk.iq), SceneChunk.of(chunk)
 
 
 def example_scenes(
