@@ -50,7 +50,8 @@ class Reference(Strict):
     @property
     def sent(self) -> NDArray[np.complex128]:
         """The values as complex numbers ``[carriers]``."""
-        return np.array(self.values) @ np.array([1, 1j])
+        sent: NDArray[np.complex128] = np.array(self.values) @ np.array([1, 1j])
+        return sent
 
     @property
     def metadata(self) -> dict[str, str]:

@@ -165,7 +165,7 @@ def write_scenes(
             check_start(scene_path, chunk.metadata, chunk.reference)
             if writer is None:
                 shape, reference = iq.shape[1:], chunk.reference
-                schema = scene_schema(*shape, reference)
+                schema = scene_schema(shape[0], shape[1], reference)
                 writer = stack.enter_context(
                     pq.ParquetWriter(scene_temporary, schema, compression="none", use_dictionary=False)
                 )
@@ -236,8 +236,8 @@ def iterate_scenes(path: str | Path, *, verify: bool = True) -> Iterator[tuple[p
         verify: recompute every scene id from the metadata and samples.
 
     Yields:
-        the index columns ``[n]``, whose schema metadata hold the reference symbol where there is one (``reference_of``),
-        and IQ complex64 ``[n, antennas, samples]``: integers times the scene's scale.
+        the index columns ``[n]``, whose schema metadata hold the reference symbol, if any (``reference_of``), and IQ
+        complex64 ``[n, antennas, samples]``: integers times the scene's scale.
 
     Raises:
         InputError: broken file, another schema or version of it, a scale that is no finite number, or content that has
