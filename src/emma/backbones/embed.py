@@ -16,7 +16,7 @@ from common.errors import InputError
 from common.files import atomic
 from emma.backbones.base import IQ, Backbone, Embeddings
 from emma.backbones.inputs import Channels, Contract, pool, prepare
-from emma.backbones.units import cut, inner, join, joined_width, windows_of
+from emma.backbones.units import antennas_alone, cut, inner, join, joined_width, windows_of
 from emma.backbones.views import channel_estimate
 from emma.data.embeddings import EMBEDDING_SCHEMA
 from emma.data.provenance import Provenance
@@ -52,13 +52,12 @@ def embed_batch(backbone: Backbone, iq: IQ, index: pa.Table, contract: Contract)
     rates = np.asarray(index["sample_rate_hz"])
     carriers = np.asarray(index["center_frequency_hz"])
     known = _reference(backbone, index) if contract.view == "csi" else None
-    with _unsuited(backbone):
-        out = np.empty((len(iq), joined_width(contract, backbone.embedding_dim, iq.shape[1])), np.float32)
+    out = np.empty((len(iq), joined_width(contract, backbone.embedding_dim, iq.shape[1])), np.float32)
     for rate, carrier in sorted(set(zip(rates.tolist(), carriers.tolist(), strict=True))):
         alike = np.flatnonzero((rates == rate) & (carriers == carrier))
         with _unsuited(backbone):
-            alone = iq.shape[1] if contract.per_antenna in {"concat", "mean"} else 1
-            step = max(contract.batch_size // (alone * windows_of(contract, iq.shape[2], rate)), 1)
+            each = antennas_alone(contract, iq.shape[1]) * windows_of(contract, iq.shape[2], rate)
+        step = max(contract.batch_size // each, 1)
         for start in range(0, len(alike), step):
             rows = alike[start : start + step]
             shown, shown_rate = iq[rows], rate

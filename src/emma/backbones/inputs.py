@@ -32,7 +32,8 @@ class Contract(Strict):
     0. What is embedded by itself (``emma.backbones.units``). ``view: csi`` takes the channel estimate of the scene's
        reference symbol ``[A, carriers]`` in place of its samples (``emma.backbones.views``), and the model gets the
        carriers' spacing as its sample rate. ``per_antenna`` shows each antenna on its own, as a scene of one antenna:
-       their rows are put side by side (``concat``) or averaged (``mean``), or there is the ``first`` alone. ``window``
+       the rows of all are put side by side (``concat``) or averaged (``mean``), or there is the ``first`` alone; with
+       it, ``antennas`` is what the model gets, 1. ``window``
        cuts the scene, after rules 1 and 2, at every ``hop`` samples (``window``, unless declared), drops what is left
        at the end, and pools the rows by ``window_pooling``. All that follows is then done to each window or antenna.
     1. ``antennas``: the first k, or ``any``. A scene of fewer is refused, or filled up last, as ``missing_antennas``
@@ -65,7 +66,7 @@ class Contract(Strict):
     per_antenna: Annotated[
         Literal["concat", "mean", "first"] | None,
         Field(
-            description="for a model of one antenna: each is embedded on its own, and the rows are put side by side "
+            description="for a model of one antenna: each is embedded on its own, and their rows are put side by side "
             "(`concat`) or averaged (`mean`); or the `first` antenna alone"
         ),
     ] = None
@@ -158,7 +159,14 @@ class Contract(Strict):
             raise ValueError("samples: expected without window, which is the number of samples that the model gets")
         if self.per_antenna is not None and self.missing_antennas != "refuse":
             raise ValueError("missing_antennas: expected without per_antenna, which takes those that there are")
+        if self.per_antenna is not None and self.antennas not in ("any", 1):
+            raise ValueError("antennas: expected 1 with per_antenna, which shows one at a time")
         return self
+
+    @property
+    def sees_one_antenna(self) -> bool:
+        """Whether a scene's row depends on single antennas alone and not on what lies between them."""
+        return self.per_antenna in {"mean", "first"} or (self.per_antenna is None and self.antennas == 1)
 
 
 def prepare(iq: IQ, sample_rate_hz: float, contract: Contract) -> tuple[IQ | Channels, float]:

@@ -9,24 +9,13 @@ from emma.backbones.inputs import Contract, resampled, resampled_length
 
 
 def inner(contract: Contract) -> Contract:
-    """The rules that are left for each unit: an antenna on its own is all there is, a window is the scene."""
-    changes: dict[str, object] = {} if contract.per_antenna is None else {"antennas": "any"}
-    changes |= {} if contract.window is None else {"samples": contract.window}
-    return contract.model_copy(update=changes) if changes else contract
+    """The rules that are left for each unit: a window is the scene, so that its number of samples is the model's."""
+    return contract if contract.window is None else contract.model_copy(update={"samples": contract.window})
 
 
 def antennas_alone(contract: Contract, antennas: int) -> int:
-    """Antennas of a scene that are embedded on their own; 1 where the model gets all of them together.
-
-    Raises:
-        ValueError: fewer antennas than the contract asks for.
-    """
-    if contract.per_antenna is None:
-        return 1
-    wanted = antennas if contract.antennas == "any" else contract.antennas
-    if antennas < wanted:
-        raise ValueError(f"antennas: expected {wanted} or more, found {antennas}")
-    return 1 if contract.per_antenna == "first" else wanted
+    """Antennas of a scene that are embedded on their own; 1 where the model gets all of them together."""
+    return antennas if contract.per_antenna in {"concat", "mean"} else 1
 
 
 def windows_of(contract: Contract, samples: int, sample_rate_hz: float) -> int:
@@ -54,7 +43,7 @@ def cut(iq: IQ, sample_rate_hz: float, contract: Contract) -> tuple[IQ, float]:
         windows are cut of resampled scenes.
 
     Raises:
-        ValueError: too few antennas, or a ratio of rates that the contract's resampling does not take.
+        ValueError: a ratio of rates that the contract's resampling does not take.
     """
     alone = antennas_alone(contract, iq.shape[1])
     units = iq[:, None] if contract.per_antenna is None else iq[:, :alone, None]
@@ -91,10 +80,6 @@ def join(rows: Embeddings, contract: Contract) -> Embeddings:
 
 
 def joined_width(contract: Contract, width: int, antennas: int) -> int:
-    """Width of a scene's row, where the model's own is ``width`` and the scene has so many antennas.
-
-    Raises:
-        ValueError: fewer antennas than the contract asks for.
-    """
+    """Width of a scene's row, where the model's own is ``width`` and the scene has so many antennas."""
     alone = antennas_alone(contract, antennas) if contract.per_antenna == "concat" else 1
     return width * alone * (2 if contract.window_pooling == "mean_std" else 1)
