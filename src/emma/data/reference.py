@@ -70,6 +70,11 @@ def reference_of(schema: pa.Schema, path: str | Path = "scenes") -> Reference | 
     return None if text is None else parse(Reference, parse_json(text, f"{path}: {_KEY}"), f"{path}: {_KEY}")
 
 
+def with_reference(recipe: Mapping[str, Any]) -> list[str]:
+    """Names of the tasks whose scenes carry a reference symbol by a release's ``rfgen`` mapping."""
+    return [name for name, task in recipe.get("tasks", {}).items() if task.get("reference")]
+
+
 def check_start(path: str | Path, columns: Mapping[str, Any], reference: Reference | None) -> None:
     """InputError where scenes have a reference without the column of its start, or the column without one."""
     if (REFERENCE_START.name in columns) != (reference is not None):

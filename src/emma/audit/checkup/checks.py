@@ -13,6 +13,8 @@ from common.errors import InputError
 from emma.audit.checkup.base import Blocked, Check, Subject, TaskCheck
 from emma.backbones.base import Embeddings
 from emma.backbones.embed import NotFiniteError
+from emma.backbones.sight import unseen
+from emma.backbones.units import joined_width
 from emma.readouts import make_readout
 from emma.results.runs import met_in_pretraining
 from emma.tasks import TaskID
@@ -81,7 +83,8 @@ class Capacity(TaskCheck):
 
     def look_at(self, subject: Subject, task: TaskID) -> str:
         """Compare with the caps of a task."""
-        spec, width = subject.specs[task], subject.backbone.embedding_dim
+        spec, antennas = subject.specs[task], subject.samples[task].iq.shape[1]
+        width = joined_width(subject.config, subject.backbone.embedding_dim, antennas)
         pinned = spec.readout
         if width > pinned.max_embedding_dim:
             raise InputError(f"embedding_dim: {width} is wider than the pinned {pinned.max_embedding_dim}")
@@ -187,6 +190,17 @@ class PowerSensitive(TaskCheck):
         return f"{_GAIN_DB:g} dB more move it by {moved:.0%} of the largest value (scenes carry a random gain)"
 
 
+class Antennas(Check):
+    """Whether the model sees what lies between antennas, where a task asks for it."""
+
+    name, informs = "antennas", True
+
+    def look(self, subject: Subject) -> str:
+        """By the contract alone."""
+        text = unseen(subject.config, {task: subject.specs[task] for task in subject.samples})
+        return text or ("one at a time" if subject.config.sees_one_antenna else "as declared, together or side by side")
+
+
 class Speed(TaskCheck):
     """Scenes per second on this machine."""
 
@@ -261,6 +275,7 @@ CHECKS: tuple[type[Check], ...] = (
     Alone,
     Dependent,
     PowerSensitive,
+    Antennas,
     Speed,
     Memory,
     Declared,
