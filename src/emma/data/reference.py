@@ -72,7 +72,9 @@ def reference_of(schema: pa.Schema, path: str | Path = "scenes") -> Reference | 
 
 def with_reference(recipe: Mapping[str, Any]) -> list[str]:
     """Names of the tasks whose scenes carry a reference symbol by a release's ``rfgen`` mapping."""
-    return [name for name, task in recipe.get("tasks", {}).items() if task.get("reference")]
+    tasks = recipe.get("tasks")
+    known = tasks.items() if isinstance(tasks, Mapping) else ()
+    return [name for name, task in known if isinstance(task, Mapping) and task.get("reference")]
 
 
 def check_start(path: str | Path, columns: Mapping[str, Any], reference: Reference | None) -> None:

@@ -138,7 +138,8 @@ class Localisation(LinkTask):
             "size": self.subcarriers,
             "prefix": self.cyclic_prefix,
             "carriers": [*range(-half, 0), *range(1, half + 1)],
-            "values": [[value.real, value.imag] for value in values.tolist()],
+            # To twelve digits, so that every machine writes the same.
+            "values": [[round(value.real, 12), round(value.imag, 12)] for value in values.tolist()],
         }
 
     def make_on(self, setting: Setting, name: str, split: Split, key: ChunkKey, seed: Seed, links: Links) -> Chunk:
