@@ -9,6 +9,7 @@ import pytest
 from emma.audit.verify import Results, verify
 from emma.audit.verify.deep import Refitted, Regenerated
 from emma.data.labels import AZIMUTH, read_labels
+from emma.data.reference import Reference
 from emma.data.scenes import SceneChunk, iterate_scenes
 from emma.data.tables import matrix_to_lists
 from emma.evaluation.fitting import PREDICTION_SCHEMA
@@ -107,3 +108,14 @@ def test_a_forged_readout_under_new_hashes_is_seen_by_the_fit_alone(tmp_path, mo
     found = faults(verify(results, [Refitted(share=1)]))
     place = "leave-one-environment-out/E_URBAN/predictions.parquet: scores: differ by"
     assert [f"folds/many/{task}/{place}" in fault for task, fault in zip(LINEAR, found, strict=True)] == [True, True]
+
+
+def test_another_reference_symbol_than_the_recipes_is_seen(pristine, recipe):
+    """What a receiver knows of the symbol is in no hash: the recipe alone tells."""
+    symbol = Reference(size=4, prefix=1, carriers=(1,), values=((1.0, 0.0),))
+
+    def with_symbol(results):
+        return ((*place, chunk._replace(reference=symbol)) for *place, chunk in recipe(results))
+
+    (fault,) = faults(verify(Results(pristine / "results", pristine), [Regenerated(with_symbol)]))
+    assert fault.endswith("scenes/E-LOC-AOA/DEV.parquet: reference: another symbol than the recipe gives")
