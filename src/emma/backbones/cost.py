@@ -24,6 +24,7 @@ from emma.backbones.embed import embed_batch
 from emma.backbones.features import dead_features
 from emma.backbones.inputs import Contract
 from emma.backbones.modules import held_by, modules_of
+from emma.backbones.units import joined_width
 from emma.data.costs import Cost, TaskCost
 from emma.data.provenance import Provenance
 from emma.data.scenes import iterate_scenes
@@ -58,7 +59,8 @@ def cost_of(
     for task, (iq, index) in scenes.items():
         macs, reason = count_macs(backbone, iq, index, config)
         dead = dead_features(trained[task]) if task in trained else None
-        tasks[task] = TaskCost(macs=macs, uncounted=reason, width=backbone.embedding_dim, dead_features=dead)
+        width = joined_width(config, backbone.embedding_dim, iq.shape[1])
+        tasks[task] = TaskCost(macs=macs, uncounted=reason, width=width, dead_features=dead)
     return Cost(
         model=config.name,
         # After the calls above, which lazy modules wait for.

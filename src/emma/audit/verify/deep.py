@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from common.errors import InputError
 from common.hashing import sha256
@@ -20,6 +21,7 @@ from emma.backbones.embed import embed_batch
 from emma.backbones.load import load_backbone
 from emma.data.folds import row_keys
 from emma.data.labels import plain_values
+from emma.data.reference import reference_of
 from emma.data.samples import convert, iq_hashes
 from emma.data.scenes import Columns, SceneChunk, index_table, iterate_scenes
 from emma.data.tables import lists_to_matrix
@@ -66,6 +68,8 @@ class Regenerated(Check):
                     self._near(path, start, iq)
                 elif iq_hashes(stored) != frozen["iq_sha256"].to_pylist():
                     self.fault(path, f"scenes from {start} on: other samples than the recipe gives")
+                if path.is_file() and reference_of(pq.read_schema(path), path) != chunk.reference:
+                    self.fault(path, "reference: another symbol than the recipe gives")
                 self._columns(results.layout.index(task, split), start, frozen, chunk.metadata)
                 self._columns(results.layout.labels(task, split), start, frozen, chunk.labels)
         self.note = f"{identical} chunks bit for bit"
