@@ -143,8 +143,8 @@ def write_embeddings(
         for scene_path in scene_paths:
             for index, iq in iterate_scenes(scene_path):
                 values = embed_batch(backbone, iq, index, contract)
-                spread.add(values)
                 yield index["scene_id"], values
+                spread.add(values)
 
     made = parts()
     first = next(made)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError
@@ -38,6 +39,14 @@ def load_weights(path: str | Path, expected_sha256: str | None = None) -> tuple[
         raise InputError(f"{path}: expected a safetensors file ({error})") from None
     except KeyError as error:
         raise InputError(f"{path}: expected types that numpy has, found {error}") from None
+
+
+def weights_bytes(weights: Mapping[str, NDArray[Any]]) -> bytes:
+    """Weights by name as the content of a safetensors file, names in order and every shape as it is."""
+    from safetensors.numpy import save
+
+    # ascontiguousarray would make a vector of a scalar.
+    return save({name: np.asarray(weights[name], order="C") for name in sorted(weights)})
 
 
 def _read_pinned(path: str | Path, expected_sha256: str | None) -> bytes:
