@@ -45,7 +45,7 @@ class Spread:
         """What is wrong, in a few words each."""
         width, told = len(self._least), []
         if self.dead:
-            told.append(f"{self.dead} of {width} features are dead (the same for all scenes)")
+            told.append(f"{self.dead} of {width} features are dead")
         if found := self.exploding:
             which = f"feature {found[0]} is" if len(found) == 1 else f"{len(found)} features are"
             times = self._magnitudes().max() / self._median()
