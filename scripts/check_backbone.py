@@ -13,6 +13,7 @@ from common.threads import one_thread
 from emma.audit.checkup import Finding, Sample, Subject, examine, spread_sample
 from emma.backbones.config import ModelConfig, load_model_config
 from emma.backbones.load import load_backbone
+from emma.backbones.sight import check_view
 from emma.data.release import (
     DataReleaseManifest,
     ReleaseConfig,
@@ -49,6 +50,7 @@ def main() -> None:
     tasks = [task for task in release.tasks if task in config.tasks]
     if not tasks:
         raise InputError(f"{path}: tasks: none of release {release.release}'s, expected at least one")
+    check_view(config, tasks, release, path)
     weights = config.weights or config.onnx
     with one_thread():
         subject = Subject(

@@ -320,7 +320,9 @@ def test_one_task_of_two_can_fail():
 def test_what_is_not_loaded_is_not_looked_at(width):
     found = findings(model(Sound.change, embedding_dim=width))
     assert found["loads"].state == "FAULT"
-    assert {finding.state for name, finding in found.items() if name not in {"loads", "pretraining"}} == {"skip"}
+    assert {finding.state for name, finding in found.items() if name not in {"loads", "pretraining", "antennas"}} == {
+        "skip"
+    }
 
     def broken():
         raise InputError("model m: factory: refused")
@@ -449,3 +451,40 @@ def test_the_program_says_a_line_a_check_and_its_status(tmp_path):
     assert (
         "m.safetensors: no such file; in the project's folder, make it by: snakemake --cores 1 results/" in done.stderr
     )
+
+
+@pytest.mark.parametrize(
+    ("rules", "text"),
+    [
+        ({"antennas": 1}, "one antenna at a time cannot see a bearing: expect the floor on E-LOC-AOA"),
+        ({"per_antenna": "mean"}, "one antenna at a time cannot see a bearing: expect the floor on E-LOC-AOA"),
+        ({"per_antenna": "concat"}, "as declared, together or side by side"),
+        ({}, "as declared, together or side by side"),
+    ],
+)
+def test_what_lies_between_antennas_and_is_not_seen_is_told(rules, text):
+    found = findings(Sound, **rules)["antennas"]
+    assert (found.state, found.text) == ("info", text)
+
+
+def test_the_head_is_held_against_the_width_of_all_antennas_and_windows():
+    rules = {"per_antenna": "concat", "window": 32, "window_pooling": "mean_std"}
+    found = findings(Sound, **rules)
+    assert {finding.state for finding in found.values()} == {"ok", "info"}
+    # Eight features, two antennas, mean and deviation.
+    assert found["shape and dtype"].text == "float32 [16, 32]"
+    assert found["width and head"].text.startswith("E-LOC-AOA 66 of 4,098 parameters")
+    wide = findings(Sound, samples={TaskID.E_LOC_AOA: sample(antennas=257)}, per_antenna="concat")["width and head"]
+    assert wide.state == "FAULT"
+    assert "embedding_dim: 2056 is wider than the pinned 2048" in wide.text
+
+
+@pytest.mark.parametrize("task", [TaskID.E_LOC_AOA, TaskID.E_ID_AMC])
+def test_made_up_scenes_hold_a_reference_where_the_release_has_one(monkeypatch, task):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    from generator import example_scenes
+
+    path = ROOT / "config/releases/tiny.yaml"
+    made = {task: Sample(*example_scenes(load_release_config(path), path, task))}
+    states = {name: finding.state for name, finding in findings(Sound, samples=made, view="csi").items()}
+    assert states["shape and dtype"] == ("ok" if task is TaskID.E_LOC_AOA else "FAULT")

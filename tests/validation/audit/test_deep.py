@@ -10,6 +10,7 @@ from emma.audit.verify import Results, verify
 from emma.audit.verify.deep import Reembedded, Refitted, Regenerated
 from emma.data.labels import AZIMUTH, read_labels
 from emma.data.provenance import Provenance
+from emma.data.reference import Reference
 from emma.data.scenes import SceneChunk, iterate_scenes
 from emma.data.tables import matrix_to_lists
 from emma.evaluation.fitting import PREDICTION_SCHEMA
@@ -131,3 +132,14 @@ def test_embeddings_of_a_gpu_are_compared_within_a_tolerance_of_their_own(pristi
     assert outcome.checked > 0
     assert any("differs by" in fault for fault in outcome.faults) == seen
     assert all("differs by" in fault for fault in outcome.faults)
+
+
+def test_another_reference_symbol_than_the_recipes_is_seen(pristine, recipe):
+    """What a receiver knows of the symbol is in no hash: the recipe alone tells."""
+    symbol = Reference(size=4, prefix=1, carriers=(1,), values=((1.0, 0.0),))
+
+    def with_symbol(results):
+        return ((*place, chunk._replace(reference=symbol)) for *place, chunk in recipe(results))
+
+    (fault,) = faults(verify(Results(pristine / "results", pristine), [Regenerated(with_symbol)]))
+    assert fault.endswith("scenes/E-LOC-AOA/DEV.parquet: reference: another symbol than the recipe gives")

@@ -18,9 +18,13 @@ from emma.backbones.base import IQ, Backbone, Embeddings
 from emma.backbones.config import ModelConfig
 from emma.backbones.embed import embed_batch
 from emma.data.provenance import Provenance
+from emma.data.reference import REFERENCE_START
 from emma.data.scenes import iterate_scenes
 from emma.data.tables import open_parquet
 from emma.tasks import TaskID, TaskSpec
+
+#: Columns of an index that a model's input depends on.
+SHOWN = ("sample_rate_hz", "center_frequency_hz", REFERENCE_START.name)
 
 #: Scenes of a task that a model is looked at with.
 SCENES = 16
@@ -48,7 +52,8 @@ def spread_sample(path: str | Path, count: int = SCENES) -> Sample:
     for table, samples in iterate_scenes(path, verify=False):
         rows = [row - start for row in picked if start <= row < start + len(table)]
         iq.append(samples[rows])
-        index.append(table.select(["sample_rate_hz", "center_frequency_hz"]).take(pa.array(rows, pa.int64())))
+        shown = table.select([name for name in SHOWN if name in table.column_names])
+        index.append(shown.take(pa.array(rows, pa.int64())))
         start += len(table)
     if not picked:
         raise InputError(f"{path}: expected at least one scene")

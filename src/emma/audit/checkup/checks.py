@@ -14,6 +14,8 @@ from emma.backbones.base import Embeddings
 from emma.backbones.cost import count_macs, count_parameters
 from emma.backbones.embed import NotFiniteError
 from emma.backbones.features import DISTINCT, Spread
+from emma.backbones.sight import unseen
+from emma.backbones.units import joined_width
 from emma.data.provenance import Pretraining, with_sets
 from emma.readouts import make_readout
 from emma.results.runs import met_in_pretraining
@@ -87,7 +89,8 @@ class Capacity(TaskCheck):
 
     def look_at(self, subject: Subject, task: TaskID) -> str:
         """Compare with the caps of a task."""
-        spec, width = subject.specs[task], subject.backbone.embedding_dim
+        spec, antennas = subject.specs[task], subject.samples[task].iq.shape[1]
+        width = joined_width(subject.config, subject.backbone.embedding_dim, antennas)
         pinned = spec.readout
         if width > pinned.max_embedding_dim:
             raise InputError(f"embedding_dim: {width} is wider than the pinned {pinned.max_embedding_dim}")
@@ -251,6 +254,17 @@ class PowerSensitive(TaskCheck):
         return f"{_GAIN_DB:g} dB more move it by {moved:.0%} of the largest value (scenes carry a random gain)"
 
 
+class Antennas(Check):
+    """Whether the model sees what lies between antennas, where a task asks for it."""
+
+    name, informs = "antennas", True
+
+    def look(self, subject: Subject) -> str:
+        """By the contract alone."""
+        text = unseen(subject.config, {task: subject.specs[task] for task in subject.samples})
+        return text or ("one at a time" if subject.config.sees_one_antenna else "as declared, together or side by side")
+
+
 class Speed(TaskCheck):
     """Scenes per second on this machine."""
 
@@ -333,6 +347,7 @@ CHECKS: tuple[type[Check], ...] = (
     Expected,
     PowerSensitive,
     Costs,
+    Antennas,
     Speed,
     Memory,
     Declared,

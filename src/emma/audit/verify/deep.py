@@ -9,16 +9,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from common.errors import InputError
 from common.hashing import sha256
 from emma.audit.verify.base import Check
 from emma.audit.verify.results import Results
 from emma.backbones.config import config_file, load_model_config
+from emma.backbones.cost import cost_of, first_batches
 from emma.backbones.embed import embed_batch
 from emma.backbones.load import load_backbone
 from emma.data.folds import row_keys
 from emma.data.labels import plain_values
+from emma.data.reference import reference_of
 from emma.data.samples import convert, iq_hashes
 from emma.data.scenes import Columns, SceneChunk, index_table, iterate_scenes
 from emma.data.tables import lists_to_matrix
@@ -65,6 +68,8 @@ class Regenerated(Check):
                     self._near(path, start, iq)
                 elif iq_hashes(stored) != frozen["iq_sha256"].to_pylist():
                     self.fault(path, f"scenes from {start} on: other samples than the recipe gives")
+                if path.is_file() and reference_of(pq.read_schema(path), path) != chunk.reference:
+                    self.fault(path, "reference: another symbol than the recipe gives")
                 self._columns(results.layout.index(task, split), start, frozen, chunk.metadata)
                 self._columns(results.layout.labels(task, split), start, frozen, chunk.labels)
         self.note = f"{identical} chunks bit for bit"
@@ -127,6 +132,38 @@ class Reembedded(Check):
         notes = [f"{absent} not at hand"] if absent else []
         notes += [f"{model}'s come from the generator" for model in generated]
         self.note = ", ".join(notes)
+
+
+class Counted(Check):
+    """What the models cost, counted again."""
+
+    name: ClassVar[str] = "costs"
+
+    def run(self, results: Results) -> None:
+        """Load every model whose row has a cost and count on the same scenes."""
+        absent, layout, root = 0, results.layout, results.project or results.root
+        for model in results.costed():
+            config_path = root / "config" / "models" / f"{model}.yaml"
+            tasks = results.tasks_of(model)
+            scenes = {task: layout.scenes(task, Split.TRAIN) for task in tasks}
+            there = [*scenes.values(), *(layout.embeddings(model, task) for task in tasks), config_file(config_path)]
+            if not all(path.is_file() for path in there):
+                absent += 1
+                continue
+            path = layout.cost(model)
+            with self.item(path):
+                config, made = load_model_config(config_path), layout.weights(model)
+                pinned = config.weights or config.onnx
+                weights = made if made.is_file() else root / pinned if pinned else None
+                backbone, provenance = load_backbone(config, root, made if made.is_file() else None)
+                trained = {
+                    task: results.embeddings(model, task).of(results.labelled(task, Split.TRAIN)["scene_id"])
+                    for task in tasks
+                }
+                batches = first_batches(scenes, config.batch_size)
+                again = cost_of(config, backbone, provenance, batches, trained, weights)
+                self.compare(path, results.document(path), again)
+        self.note = f"{absent} not at hand" if absent else ""
 
 
 class Refitted(Check):
