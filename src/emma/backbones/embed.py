@@ -137,7 +137,7 @@ def write_embeddings(
     Raises:
         InputError: broken scenes, a scene that occurs twice, or a model that breaks its contract.
     """
-    spread = Spread(backbone.embedding_dim)
+    spread = Spread()
 
     def parts() -> Iterator[tuple[pa.ChunkedArray, Embeddings]]:
         for scene_path in scene_paths:

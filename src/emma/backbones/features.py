@@ -17,17 +17,18 @@ EXPLODING = 1e4
 class Spread:
     """Least and greatest value of every feature, over embeddings ``[n, D]`` that come in parts."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self) -> None:
         self.count = 0
-        self._least: NDArray[np.float32] = np.full(width, np.inf, np.float32)
-        self._greatest: NDArray[np.float32] = np.full(width, -np.inf, np.float32)
+        self._least: NDArray[np.float32] = np.empty(0, np.float32)
+        self._greatest: NDArray[np.float32] = np.empty(0, np.float32)
 
     def add(self, values: Embeddings) -> None:
-        """Look at a part."""
+        """Look at a part; all parts are of one width, else ValueError."""
         if len(values):
+            least, greatest = values.min(axis=0), values.max(axis=0)
+            self._least = np.minimum(self._least, least) if self.count else least
+            self._greatest = np.maximum(self._greatest, greatest) if self.count else greatest
             self.count += len(values)
-            np.minimum(self._least, values.min(axis=0), out=self._least)
-            np.maximum(self._greatest, values.max(axis=0), out=self._greatest)
 
     @property
     def dead(self) -> int:
@@ -65,6 +66,6 @@ class Spread:
 
 def dead_features(values: Embeddings) -> int:
     """Features of embeddings ``[N, D]`` that are the same for all scenes."""
-    spread = Spread(values.shape[1])
+    spread = Spread()
     spread.add(values)
     return spread.dead

@@ -196,3 +196,10 @@ def test_missing_and_repeated_scenes_are_named(tmp_path):
     pq.write_table(pa.table([["a", "a"], [[1.0, 2.0], [3.0, 4.0]]], schema=schema), tmp_path / "e.parquet")
     with pytest.raises(InputError, match="a occurs twice"):
         Embeddings.read(tmp_path / "e.parquet")
+
+
+def test_antennas_side_by_side_are_as_many_features_to_the_log(scenes, tmp_path, caplog):
+    contract = Contract(per_antenna="concat")
+    write_embeddings(tmp_path / "e.parquet", Seen(), [scenes[0]], contract=contract, provenance=PROVENANCE)
+    assert Embeddings.read(tmp_path / "e.parquet").values.shape == (10, 4)
+    assert caplog.messages == []

@@ -189,7 +189,7 @@ class Features(TaskCheck):
     def look_at(self, subject: Subject, task: TaskID) -> str:
         """Their spread over the scenes."""
         rows = subject.rows(task)
-        spread = Spread(rows.shape[1])
+        spread = Spread()
         spread.add(rows)
         if faults := spread.faults():
             raise Doubt(", ".join(faults))
