@@ -42,7 +42,7 @@ def main() -> None:
     config = load_model_config(path)
     layout = Layout(arguments.results or ROOT / "results")
     release, source = _release(layout, asked=arguments.results is not None)
-    Known(release, ROOT / "config" / "releases").check(config.pretraining, path)
+    Known(release, source, ROOT / "config" / "releases").check(config.pretraining, path)
     trained = layout.weights(config.name)
     if config.pretrain is not None and not trained.is_file():
         target = f"{Layout(results_folder(release.release)).weights(config.name)} --config release={release.release}"

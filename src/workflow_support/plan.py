@@ -77,7 +77,7 @@ class Plan:
             if self.models[name].has_control:
                 control = ControlConfig.of(self.models[name])
                 self.models[control.name] = control
-        known = Known(self.release, self.root / "config" / "releases")
+        known = Known(self.release, self.release_path, self.root / "config" / "releases")
         for name, model in self.models.items():
             known.check(model.pretraining, f"config/models/{name}.yaml")
         self.eval_split = Split(self.config.eval_split)

@@ -23,7 +23,7 @@ class Spread:
         self._greatest = self._least
 
     def add(self, values: Embeddings) -> None:
-        """Look at a part."""
+        """Look at a part; all parts are of one width, else ValueError."""
         if len(values):
             least, greatest = values.min(axis=0), values.max(axis=0)
             self._least = np.minimum(self._least, least) if self.count else least
@@ -46,7 +46,7 @@ class Spread:
         """What is wrong, in a few words each."""
         width, told = len(self._least), []
         if self.dead:
-            told.append(f"{self.dead} of {width} features are dead (the same for all scenes)")
+            told.append(f"{self.dead} of {width} features are dead")
         if found := self.exploding:
             which = f"feature {found[0]} is" if len(found) == 1 else f"{len(found)} features are"
             times = self._magnitudes().max() / self._median()

@@ -109,7 +109,7 @@ def exploding(self, rows, iq):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (dead, "3 of 8 features are dead (the same for all scenes)"),
+        (dead, "3 of 8 features are dead"),
         (exploding, "feature 5 is up to 1e+07 times the median feature (overflow, or an unexpected level?)"),
     ],
 )

@@ -78,7 +78,7 @@ def test_dead_and_exploding_features_are_said_in_the_log_once_for_all_scenes(sce
     assert caplog.messages == []
     write(tmp_path / "e.parquet", Faulty(), scenes[0])
     where = f"model seen: {tmp_path / 'e.parquet'}:"
-    assert caplog.messages[0] == f"{where} 1 of 5 features are dead (the same for all scenes)"
+    assert caplog.messages[0] == f"{where} 1 of 5 features are dead"
     assert caplog.messages[1].startswith(f"{where} feature 4 is up to")
     assert len(caplog.messages) == 2
 
@@ -196,3 +196,10 @@ def test_missing_and_repeated_scenes_are_named(tmp_path):
     pq.write_table(pa.table([["a", "a"], [[1.0, 2.0], [3.0, 4.0]]], schema=schema), tmp_path / "e.parquet")
     with pytest.raises(InputError, match="a occurs twice"):
         Embeddings.read(tmp_path / "e.parquet")
+
+
+def test_antennas_side_by_side_are_as_many_features_to_the_log(scenes, tmp_path, caplog):
+    contract = Contract(per_antenna="concat")
+    write_embeddings(tmp_path / "e.parquet", Seen(), [scenes[0]], contract=contract, provenance=PROVENANCE)
+    assert Embeddings.read(tmp_path / "e.parquet").values.shape == (10, 4)
+    assert caplog.messages == []

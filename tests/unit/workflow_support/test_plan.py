@@ -72,6 +72,25 @@ def test_a_function_that_is_not_there_is_refused_in_the_plan(root, model, change
     assert str(caught.value).startswith(f"config/models/{model}.yaml: {message}")
 
 
+def test_a_typo_in_what_pretraining_saw_is_refused_in_the_plan(root):
+    path = root / "config/models/dsp.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"pretraining": {"environments": ["E_URBN"]}}))
+    with pytest.raises(InputError) as caught:
+        Plan(CONFIG, root)
+    told = "config/models/dsp.yaml: pretraining.environments: E_URBN is unknown, did you mean E_URBAN?"
+    assert str(caught.value) == told
+
+
+def test_words_for_readers_make_nothing_stale_but_the_cost(root):
+    before = Plan(CONFIG, root)
+    path = root / "config/models/dsp.yaml"
+    told = {"description": "other words", "link": "https://example.org", "expects": {"rms": 1.0}}
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | told))
+    after = Plan(CONFIG, root)
+    assert after.model_text("dsp") == before.model_text("dsp")
+    assert after.described_text("dsp") != before.described_text("dsp")
+
+
 def test_packages_of_another_environment_are_left_to_the_jobs(root):
     path = root / "config/models/dsp.yaml"
     path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"factory": "elsewhere:build"}))
