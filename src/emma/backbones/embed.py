@@ -137,19 +137,17 @@ def write_embeddings(
     Raises:
         InputError: broken scenes, a scene that occurs twice, or a model that breaks its contract.
     """
-    spread = Spread(backbone.embedding_dim)
 
     def parts() -> Iterator[tuple[pa.ChunkedArray, Embeddings]]:
         for scene_path in scene_paths:
             for index, iq in iterate_scenes(scene_path):
-                values = embed_batch(backbone, iq, index, contract)
-                spread.add(values)
-                yield index["scene_id"], values
+                yield index["scene_id"], embed_batch(backbone, iq, index, contract)
 
     made = parts()
     first = next(made)
     # The width is that of the rows: a model may embed several antennas or windows of a scene.
-    write_parts(path, itertools.chain([first], made), first[1].shape[1], provenance)
+    spread = Spread(first[1].shape[1])
+    write_parts(path, spread.watching(itertools.chain([first], made)), first[1].shape[1], provenance)
     for fault in spread.faults():
         _LOG.warning("model %s: %s: %s", backbone.name, path, fault)
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from emma.backbones.base import Embeddings
+
+T = TypeVar("T")
 
 #: Least that a feature must differ by between scenes, relative to its largest value; below, it says nothing.
 DISTINCT = 1e-5
@@ -28,6 +33,13 @@ class Spread:
             self.count += len(values)
             np.minimum(self._least, values.min(axis=0), out=self._least)
             np.maximum(self._greatest, values.max(axis=0), out=self._greatest)
+
+    def watching(self, parts: Iterable[tuple[T, Embeddings]]) -> Iterator[tuple[T, Embeddings]]:
+        """Parts as they come, each looked at; those of another width are left to whoever takes them."""
+        for key, values in parts:
+            if values.shape[1] == len(self._least):
+                self.add(values)
+            yield key, values
 
     @property
     def dead(self) -> int:
