@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import Annotated, Literal
 
@@ -228,27 +227,17 @@ def prepare(iq: IQ, sample_rate_hz: float, contract: Contract) -> tuple[IQ | Cha
     return lay_out(iq, contract.layout or "complex"), sample_rate_hz
 
 
-def _ratio(rate: float, target: float) -> Fraction:
+def resampled(iq: IQ, rate: float, target: float) -> IQ:
+    """Scenes complex64 ``[..., T]`` at another rate; ValueError for a ratio beyond whole numbers up to 1000."""
     ratio = Fraction(target) / Fraction(rate)
     if max(ratio.numerator, ratio.denominator) > _MOST_RATIO:
         raise ValueError(f"sample_rate_hz: {target:g} from {rate:g} is no ratio of whole numbers up to {_MOST_RATIO}")
-    return ratio
-
-
-def resampled(iq: IQ, rate: float, target: float) -> IQ:
-    """Scenes complex64 ``[..., T]`` at another rate; ValueError for a ratio beyond whole numbers up to 1000."""
-    ratio = _ratio(rate, target)
     if ratio == 1:
         return iq
     from scipy.signal import resample_poly
 
     made: IQ = resample_poly(iq, ratio.numerator, ratio.denominator, axis=-1).astype(np.complex64)
     return made
-
-
-def resampled_length(samples: int, rate: float, target: float | None) -> int:
-    """How many samples ``resampled`` makes of so many, or those where there is no target."""
-    return samples if target is None else math.ceil(samples * _ratio(rate, target))
 
 
 def normalise(iq: IQ, recipe: str, gain_db: float = 0.0) -> IQ:
