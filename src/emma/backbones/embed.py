@@ -57,11 +57,10 @@ def embed_batch(backbone: Backbone, iq: IQ, index: pa.Table, contract: Contract)
     carriers = np.asarray(index["center_frequency_hz"])
     known = _reference(backbone, index) if contract.view == "csi" else None
     out = np.empty((len(iq), joined_width(contract, backbone.embedding_dim, iq.shape[1])), np.float32)
+    # So few scenes at a time that their units fill one call, where they are not more than that each.
+    step = max(contract.batch_size // (antennas_alone(contract, iq.shape[1]) * windows_of(contract, iq.shape[2])), 1)
     for rate, carrier in sorted(set(zip(rates.tolist(), carriers.tolist(), strict=True))):
         alike = np.flatnonzero((rates == rate) & (carriers == carrier))
-        with _unsuited(backbone):
-            each = antennas_alone(contract, iq.shape[1]) * windows_of(contract, iq.shape[2], rate)
-        step = max(contract.batch_size // each, 1)
         for start in range(0, len(alike), step):
             rows = alike[start : start + step]
             shown, shown_rate = iq[rows], rate

@@ -19,8 +19,8 @@ class Spread:
 
     def __init__(self) -> None:
         self.count = 0
-        self._least: NDArray[np.float32] = np.zeros(0, np.float32)
-        self._greatest = self._least
+        self._least: NDArray[np.float32] = np.empty(0, np.float32)
+        self._greatest: NDArray[np.float32] = np.empty(0, np.float32)
 
     def add(self, values: Embeddings) -> None:
         """Look at a part; all parts are of one width, else ValueError."""

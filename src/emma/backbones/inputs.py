@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import Annotated, Literal
 
@@ -73,7 +72,8 @@ class Contract(Strict):
        of each sample in turn), ``pairs`` ``[B, A, T, 2]``; or the axes of ``channels`` as ``channels_last``
        ``[B, T, 2A]``, ``image`` ``[B, 1, 2A, T]``, ``image_last`` ``[B, 2A, T, 1]``, ``column`` ``[B, 2A, 1, T]``.
        Without one, ``complex`` for a factory and ``channels`` for an ONNX file.
-       ``view: spectrogram`` gives float32 ``[B, A, F, N]`` instead, frequencies and frames of each antenna.
+       ``view: spectrogram`` gives float32 ``[B, A, F, N]`` instead, frequencies and frames of each antenna; with
+       ``channels_last`` ``[B, F, N, A]``.
 
     ``pooling`` reads float32 ``[B, N, D]``, a sequence of tokens, as ``[B, D]``: ``mean``, ``first`` (a class token) or
     ``max``. ``batch_size`` is the most scenes that a call of ``embed`` gets; an antenna or a window that is
@@ -171,7 +171,7 @@ class Contract(Strict):
         if (self.view == "spectrogram") != (self.spectrogram is not None):
             raise ValueError("spectrogram: expected with view spectrogram, and only then")
         if self.view == "spectrogram" and self.layout not in _SPECTROGRAM_LAYOUTS:
-            raise ValueError("layout: a spectrogram has no I and Q, expected none, or channels")
+            raise ValueError("layout: a spectrogram has no I and Q, expected channels or channels_last")
         if self.view == "csi" and (self.sample_rate_hz is not None or self.window is not None):
             raise ValueError("view: csi is not resampled or cut, expected no sample_rate_hz and no window")
         return self
@@ -222,32 +222,22 @@ def prepare(iq: IQ, sample_rate_hz: float, contract: Contract) -> tuple[IQ | Cha
     iq = _fill(iq, 2, samples, zeros=contract.fit == "pad")
     if contract.spectrogram is not None:
         shown = spectrogram(iq, contract.spectrogram)
-        last = contract.layout not in {None, "channels"}
+        last = contract.layout == "channels_last"
         return np.ascontiguousarray(np.moveaxis(shown, 1, -1)) if last else shown, sample_rate_hz
     return lay_out(iq, contract.layout or "complex"), sample_rate_hz
 
 
-def _ratio(rate: float, target: float) -> Fraction:
+def resampled(iq: IQ, rate: float, target: float) -> IQ:
+    """Scenes complex64 ``[..., T]`` at another rate; ValueError for a ratio beyond whole numbers up to 1000."""
     ratio = Fraction(target) / Fraction(rate)
     if max(ratio.numerator, ratio.denominator) > _MOST_RATIO:
         raise ValueError(f"sample_rate_hz: {target:g} from {rate:g} is no ratio of whole numbers up to {_MOST_RATIO}")
-    return ratio
-
-
-def resampled(iq: IQ, rate: float, target: float) -> IQ:
-    """Scenes complex64 ``[..., T]`` at another rate; ValueError for a ratio beyond whole numbers up to 1000."""
-    ratio = _ratio(rate, target)
     if ratio == 1:
         return iq
     from scipy.signal import resample_poly
 
     made: IQ = resample_poly(iq, ratio.numerator, ratio.denominator, axis=-1).astype(np.complex64)
     return made
-
-
-def resampled_length(samples: int, rate: float, target: float | None) -> int:
-    """How many samples ``resampled`` makes of so many, or those where there is no target."""
-    return samples if target is None else math.ceil(samples * _ratio(rate, target))
 
 
 def normalise(iq: IQ, recipe: str, gain_db: float = 0.0) -> IQ:

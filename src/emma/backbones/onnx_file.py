@@ -147,6 +147,11 @@ class OnnxBackbone:
         dims = self._input.dims
         if dims is None:
             return
+        if self._contract.view == "spectrogram":
+            if len(dims) != 4:
+                expected = "expected [B, antennas, frequencies, frames] with view spectrogram"
+                raise InputError(f"{self._path}: input {self._input}: {expected}")
+            return
         guess = onnx_graph.guess_layout(dims)
         plain = self._contract.layout is None
         if onnx_graph.fits(dims, self._layout) is None or (plain and guess and guess.layout != self._layout):
@@ -162,6 +167,9 @@ class OnnxBackbone:
         dims = self._input.dims or (None,) * given.ndim
         if all(not isinstance(dim, int) or dim == size for dim, size in zip(dims[1:], given.shape[1:], strict=True)):
             return given
+        if self._contract.view == "spectrogram":
+            shown = told(("B", *given.shape[1:]))
+            raise ValueError(f"{self._path}: input {self._input}, given {shown}: set spectrogram, antennas and samples")
         fixed, found = onnx_graph.fits(dims, self._layout), onnx_graph.fits(given.shape, self._layout)
         keys = _keys(fixed, found) if fixed and found else [f"layout: {self._layout} does not fit"]
         raise ValueError(f"{self._path}: input {self._input}, given {told(('B', *given.shape[1:]))}: {' '.join(keys)}")

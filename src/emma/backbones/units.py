@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from emma.backbones.base import IQ, Embeddings
-from emma.backbones.inputs import Contract, resampled, resampled_length
+from emma.backbones.inputs import Contract, resampled
 
 
 def inner(contract: Contract) -> Contract:
@@ -18,15 +18,10 @@ def antennas_alone(contract: Contract, antennas: int) -> int:
     return antennas if contract.per_antenna in {"concat", "mean"} else 1
 
 
-def windows_of(contract: Contract, samples: int, sample_rate_hz: float) -> int:
-    """Windows of a scene of so many samples at a rate: those that lie in it, or one that it does not fill.
-
-    Raises:
-        ValueError: a ratio of rates that the contract's resampling does not take.
-    """
+def windows_of(contract: Contract, samples: int) -> int:
+    """Windows of a scene of so many samples: those that lie in it, or one that it does not fill."""
     if contract.window is None:
         return 1
-    samples = resampled_length(samples, sample_rate_hz, contract.sample_rate_hz)
     return max(1 + (samples - contract.window) // (contract.hop or contract.window), 1)
 
 

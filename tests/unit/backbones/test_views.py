@@ -1,6 +1,13 @@
 """What a model is shown of a scene, against numpy and scipy: channel estimates, spectrograms, antennas, windows."""
 
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
+import onnx
 import pyarrow as pa
 import pytest
 from pydantic import ValidationError
@@ -9,6 +16,7 @@ from scipy.signal import resample_poly, stft
 from common.errors import InputError
 from emma.backbones.embed import UnsuitedError, embed_batch, write_embeddings
 from emma.backbones.inputs import Contract, prepare
+from emma.backbones.onnx_file import OnnxBackbone
 from emma.backbones.units import join, joined_width
 from emma.backbones.views import FLOOR_DB, SpectrogramRule, channel_estimate, spectrogram
 from emma.data.embeddings import Embeddings
@@ -16,6 +24,7 @@ from emma.data.provenance import Provenance
 from emma.data.reference import REFERENCE_START, Reference
 from emma.data.scenes import METADATA_SCHEMA, SceneChunk, write_scenes
 
+ROOT = Path(__file__).parents[3]
 RATE = 2e7
 REFERENCE = Reference(
     size=8, prefix=2, carriers=(-3, -1, 1, 2), values=((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.6, 0.8))
@@ -250,3 +259,49 @@ def test_the_table_of_embeddings_has_the_width_of_the_rows(tmp_path):
 def test_rules_that_contradict_one_another_are_refused(rules, message):
     with pytest.raises(ValidationError, match=message):
         Contract(**rules)
+
+
+def exported(dims):
+    """An ONNX file that takes the mean over the last two axes of ``[B, C, F, N]``."""
+    given = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, dims)
+    answer = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["B", dims[1]])
+    mean = onnx.helper.make_node("ReduceMean", ["x"], ["y"], axes=list(range(2, len(dims))), keepdims=0)
+    graph = onnx.helper.make_graph([mean], "g", [given], [answer])
+    opset = [onnx.helper.make_opsetid("", 13)]
+    return onnx.helper.make_model(graph, opset_imports=opset, ir_version=8).SerializeToString()
+
+
+def test_an_onnx_file_takes_spectrograms():
+    rule = SpectrogramRule(size=16, hop=8)
+    contract = Contract(view="spectrogram", spectrogram=rule, normalise="none")
+    for dims in (["B", 4, 16, 4], ["B", 4, "F", "N"]):
+        model = OnnxBackbone("seen", exported(dims), "m.onnx", contract=contract)
+        found = embed_batch(model, noise(), table(3), contract)
+        np.testing.assert_allclose(found, spectrogram(noise(), rule).mean(axis=(2, 3)), rtol=1e-5)
+    model = OnnxBackbone("seen", exported(["B", 4, 16, 5]), "m.onnx", contract=contract)
+    with pytest.raises(UnsuitedError, match=r"given \[B, 4, 16, 4\]: set spectrogram, antennas and samples"):
+        embed_batch(model, noise(), table(3), contract)
+    with pytest.raises(InputError, match=r"expected \[B, antennas, frequencies, frames\] with view spectrogram"):
+        OnnxBackbone("seen", exported(["B", 4, 16]), "m.onnx", contract=contract)
+
+
+def test_a_spectrogram_is_laid_out_with_antennas_last():
+    rule = SpectrogramRule(size=16, hop=8)
+    _, ((given, _),) = embedded(noise(), view="spectrogram", spectrogram=rule, layout="channels_last")
+    np.testing.assert_array_equal(given, np.moveaxis(spectrogram(noise(), rule), 1, -1))
+
+
+def test_a_capture_set_without_a_reference_is_told_to_be_unsuited(tmp_path):
+    folder = tmp_path / "captures" / "a_set"
+    folder.mkdir(parents=True)
+    columns = {field.name: ["x" if field.type == pa.string() else 1.0] * 4 for field in METADATA_SCHEMA}
+    write_scenes(folder / "scenes.parquet", folder / "index.parquet", [SceneChunk(noise(4), columns, {})])
+    config = {"name": "dsp", "factory": "emma.backbones.dsp:build", "view": "csi", "pretraining": {}}
+    (tmp_path / "dsp.yaml").write_text(json.dumps(config))
+    out = folder / "dsp" / "embeddings.parquet"
+    files = ("--scenes", folder / "scenes.parquet", "--out", out, "--model-config", tmp_path / "dsp.yaml")
+    command = [sys.executable, ROOT / "scripts/embed_captures.py", *files]
+    subprocess.run(command, check=True, env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, timeout=60)
+    table = Embeddings.read(out)
+    assert table.unsuited == "model dsp: view csi: the scenes carry no reference symbol"
+    assert len(table.values) == 0
