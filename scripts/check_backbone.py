@@ -34,14 +34,20 @@ def main() -> None:
     parser = OneLineParser(description=__doc__)
     parser.add_argument("model", help="NAME of config/models/NAME.yaml, or the path of a config")
     parser.add_argument("--results", type=Path, help="results whose scenes are used (default: results, if there)")
+    release_help = (
+        f"release whose tasks are looked at, by its name (default: that of the results, or {DEFAULT_RELEASE})"
+    )
+    parser.add_argument("--release", help=release_help)
     root_help = "folder that the config's paths start from (default: the project)"
     parser.add_argument("--root", type=Path, default=ROOT, help=root_help)
     arguments = parser.parse_args()
     is_path = arguments.model.endswith(".yaml")
     path = Path(arguments.model) if is_path else arguments.root / f"config/models/{arguments.model}.yaml"
     config = load_model_config(path)
-    layout = Layout(arguments.results or ROOT / "results")
-    release, source = _release(layout, asked=arguments.results is not None)
+    if arguments.results is not None and arguments.release is not None:
+        raise InputError("--release: expected without --results, which are of a release of their own")
+    layout = Layout(arguments.results or ROOT / results_folder(arguments.release or DEFAULT_RELEASE))
+    release, source = _release(layout, arguments.release, asked=arguments.results is not None)
     Known(release, source, ROOT / "config" / "releases").check(config.pretraining, path)
     trained = layout.weights(config.name)
     if config.pretrain is not None and not trained.is_file():
@@ -49,8 +55,11 @@ def main() -> None:
         raise InputError(f"{trained}: no such file; in the project's folder, make it by: snakemake --cores 1 {target}")
     tasks = [task for task in release.tasks if task in config.tasks]
     if not tasks:
-        raise InputError(f"{path}: tasks: none of release {release.release}'s, expected at least one")
-    check_view(config, tasks, release, path)
+        raise InputError(f"{path}: tasks: none of release {release.release}'s, expected at least one (see --release)")
+    try:
+        check_view(config, tasks, release, path)
+    except InputError as error:
+        raise InputError(f"{error} (see --release)") from None
     weights = config.weights or config.onnx
     with one_thread():
         subject = Subject(
@@ -69,12 +78,12 @@ def main() -> None:
     raise SystemExit(1 if faults else 0)
 
 
-def _release(layout: Layout, *, asked: bool) -> tuple[ReleaseConfig | DataReleaseManifest, Path]:
-    """The release of finished results; without any, and unless they were asked for, the default release's config."""
+def _release(layout: Layout, name: str | None, *, asked: bool) -> tuple[ReleaseConfig | DataReleaseManifest, Path]:
+    """The release of finished results; without any, and unless they were asked for, the config of the one named."""
     manifest = layout.manifest
     if asked or manifest.is_file():
         return load_manifest(manifest), manifest
-    path = ROOT / f"config/releases/{DEFAULT_RELEASE}.yaml"
+    path = ROOT / f"config/releases/{name or DEFAULT_RELEASE}.yaml"
     return load_release_config(path), path
 
 

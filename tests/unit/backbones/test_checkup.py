@@ -453,6 +453,25 @@ def test_the_program_says_a_line_a_check_and_its_status(tmp_path):
     )
 
 
+def test_the_program_looks_with_the_tasks_of_a_release(tmp_path):
+    (tmp_path / "config/models").mkdir(parents=True)
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\n\nclass M:\n    name, embedding_dim = 'm', 2\n\n    def embed(self, iq, rate, carrier):\n"
+        "        return abs(iq[:, 0, :2])\n\ndef build(weights):\n    return M()\n"
+    )
+    config = {"name": "m", "factory": "mine:build", "view": "csi", "tasks": ["E-LOC-LOS"], "pretraining": {}}
+    (tmp_path / "config/models/m.yaml").write_text(yaml.safe_dump(config))
+    done = check("m", root=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "release v0.1 carry no reference symbol" in done.stderr
+    assert done.stderr.endswith("(see --release)\n")
+    done = check("m", "--release", "v1.0", root=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("m: ready\n")
+    done = check("m", "--release", "v1.0", "--results", tmp_path, root=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
 @pytest.mark.parametrize(
     ("rules", "text"),
     [
