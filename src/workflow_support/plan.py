@@ -76,6 +76,14 @@ class Plan:
             if self.models[name].has_control:
                 control = ControlConfig.of(self.models[name])
                 self.models[control.name] = control
+        # A textbook of tasks that the release lacks has no row in it, so that one list of models serves every release.
+        self.models = {
+            name: model
+            for name, model in self.models.items()
+            if model.kind != "reference" or set(model.tasks) & set(self.release.tasks)
+        }
+        if not self.models:
+            raise InputError(f"config/config.yaml: models: expected one that takes a task of {self.config.release}")
         known = Known(self.release, self.root / "config" / "releases")
         for name, model in self.models.items():
             known.check(model.pretraining, f"config/models/{name}.yaml")

@@ -28,7 +28,7 @@ class SpurPopulation(Model):
 
 @dataclass(frozen=True)
 class Spurs:
-    """One receiver's lines: frequencies [Hz] and levels [dB] `[K]`, and what each chain takes of them, `[K, chains]`."""
+    """One receiver's lines: frequencies [Hz] and levels [dB] `[K]`, and what each chain takes, `[K, chains]`."""
 
     frequency_hz: Floats
     level_db: Floats

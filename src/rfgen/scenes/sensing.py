@@ -204,8 +204,9 @@ class Sensing(SceneTask):
         """Log likelihood ratio of the antennas' samples for the true covariance, float64 `[n, 1]`.
 
         The user is Gaussian noise of its emitted spectrum, resolved to 17 lines (0.3 MHz), over its own paths; the
-        front end is known and undone. Where no user is on air, the one that would have been. Its level is not known, or
-        an empty scene were told by the strong user that it does not hold: the ratio is the mean over the law of the SNR.
+        front end is known and undone. Where no user is on air, the one that would have been. Its level is not known,
+        or an empty scene were told by the strong user that it does not hold: the ratio is the mean over the law of
+        the SNR.
         """
         del links
         made = self.made(setting, name, split, key, seed)
@@ -220,7 +221,8 @@ class Sensing(SceneTask):
         levels = np.linspace(low, high, _LEVELS) - made.snr_db[:, None]
         ratios = [likelihood_ratio(heard, response, spectrum * 10 ** (level[:, None] / 10)) for level in levels.T]
         top = np.max(ratios, axis=0)
-        return (top + np.log(np.mean(np.exp(ratios - top), axis=0)))[:, None]
+        mean: Floats = top + np.log(np.mean(np.exp(ratios - top), axis=0))
+        return mean[:, None]
 
     def _emit(self, setting: Setting, families: list[str], band: str, rng: np.random.Generator) -> Complexes:
         """Signals `[n, lead + samples + tail]` off the centre, as far as the band allows, with a random phase."""

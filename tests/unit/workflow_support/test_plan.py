@@ -36,7 +36,10 @@ def test_the_configuration_that_ships_is_valid():
         ({"seed": -1}, "seed: "),
         ({"release": "v9"}, "release: v9 is unknown, expected one of tiny, v0.1"),
         ({"release": "../../etc"}, "release: "),
-        ({"models": ["dsp", "nothing"]}, "models: nothing is unknown, expected one of array_covariance, cumulants"),
+        (
+            {"models": ["dsp", "nothing"]},
+            "models: nothing is unknown, expected one of antenna_coherence, array_covariance",
+        ),
         ({"models": ["dsp", "dsp"]}, "models: a model occurs twice"),
         ({"models": []}, "models: "),
         ({"models": "dsp"}, "models: "),
@@ -149,6 +152,14 @@ def test_a_change_shows_in_the_strings_that_it_concerns(root, path, change, move
 def test_a_model_takes_its_own_tasks_in_the_order_of_the_release(root):
     edited(root, "config/models/dsp.yaml", lambda value: value.update(tasks=["E-ID-AMC", "E-LOC-LOS"]))
     assert Plan(CONFIG, root).tasks_of("dsp") == ["E-LOC-LOS", "E-ID-AMC"]
+
+
+def test_a_textbook_of_tasks_that_the_release_lacks_is_left_out():
+    models = ["dsp", "antenna_coherence"]
+    assert list(Plan(CONFIG | {"models": models}, ROOT).models) == models
+    assert list(Plan(CONFIG | {"models": models, "release": "v0.1"}, ROOT).models) == ["dsp"]
+    with pytest.raises(InputError, match=r"models: expected one that takes a task of v0\.1"):
+        Plan(CONFIG | {"models": ["antenna_coherence"], "release": "v0.1"}, ROOT)
 
 
 def test_pools_and_trained_models_are_those_of_recipe_and_configs():

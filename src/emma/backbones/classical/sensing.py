@@ -32,9 +32,13 @@ class Detector:
 
 
 def energy(iq: Complex, sample_rate_hz: float = 1.0) -> Floats:
-    """Mean power in dB ``[B, 1]``: the detector for a known noise level (Urkowitz, Proceedings of the IEEE 55, 1967)."""
+    """Mean power in dB ``[B, 1]``: the detector for a known noise level (Urkowitz, Proc. IEEE 55, 1967).
+
+    A random gain leaves nothing of it.
+    """
     del sample_rate_hz
-    return 10 * np.log10(np.mean(np.abs(iq) ** 2, axis=(1, 2))[:, None] + _TINY)
+    level: Floats = 10 * np.log10(np.mean(np.abs(iq) ** 2, axis=(1, 2))[:, None] + _TINY)
+    return level
 
 
 def eigenvalue_ratio(iq: Complex, sample_rate_hz: float = 1.0) -> Floats:
@@ -44,7 +48,8 @@ def eigenvalue_ratio(iq: Complex, sample_rate_hz: float = 1.0) -> Floats:
     """
     del sample_rate_hz
     values = np.linalg.eigvalsh(iq @ iq.conj().transpose(0, 2, 1))
-    return np.log((values[:, -1:] + _TINY) / (np.maximum(values[:, :1], 0.0) + _TINY))
+    ratio: Floats = np.log((values[:, -1:] + _TINY) / (np.maximum(values[:, :1], 0.0) + _TINY))
+    return ratio
 
 
 def coherence(iq: Complex, sample_rate_hz: float = 1.0) -> Floats:
