@@ -13,7 +13,7 @@ from emma.data.freezing import freeze
 from emma.data.labels import label_field
 from emma.data.release import DataReleaseManifest, load_release_config, manifest_record, read_assigned
 from emma.data.scenes import METADATA_SCHEMA, SceneChunk, write_scenes
-from emma.tasks import Split, TaskID
+from emma.tasks import OODAxis, Split, TaskID
 
 ROOT = Path(__file__).parents[3]
 

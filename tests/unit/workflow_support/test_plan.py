@@ -38,7 +38,7 @@ def test_the_configuration_that_ships_is_valid():
         ({"release": "../../etc"}, "release: "),
         (
             {"models": ["dsp", "nothing"]},
-            "models: nothing is unknown, expected one of antenna_coherence, array_covariance",
+            "models: nothing is unknown, expected one of antenna_coherence, ",
         ),
         ({"models": ["dsp", "dsp"]}, "models: a model occurs twice"),
         ({"models": []}, "models: "),
