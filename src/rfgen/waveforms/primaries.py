@@ -127,9 +127,9 @@ def microphone(rng: np.random.Generator, samples: int, p: Microphone) -> Primary
 
 def radar(rng: np.random.Generator, samples: int, p: Radar) -> Primary:
     """A linear chirp, up or down, whose pulse covers the window: the long pulses of FCC KDB 905462 D02, table 6."""
-    length, width = rng.uniform(*p.pulse_us) * 1e-6 * RATE, rng.uniform(*p.width_hz)
-    time = np.arange(samples) + rng.uniform(0, max(length - samples, 0.0)) - length / 2
-    slope = width / RATE / max(length, samples) * rng.choice([-1.0, 1.0])
+    length, width = max(rng.uniform(*p.pulse_us) * 1e-6 * RATE, samples), rng.uniform(*p.width_hz)
+    time = np.arange(samples) + rng.uniform(0, length - samples) - length / 2
+    slope = rng.choice([-1.0, 1.0]) * width / RATE / length
     return np.exp(1j * np.pi * slope * time**2), width / 2
 
 
