@@ -101,7 +101,7 @@ def test_lines_have_their_level_and_frequency() -> None:
         ({"receivers": ["F1", "F1"]}, "receivers: expected at least two different held-out values"),
         ({"families": {"wlan-ofdm": {}}}, "families: expected at least two different held-out values"),
         ({"families": {"tv": {}, "wlan-ofdm": {}}}, "families.tv: Extra inputs"),
-        ({"chunk": 10}, "chunk: expected a multiple of 6, each family on air and not"),
+        ({"chunk": 4}, "chunk: expected a multiple of 6, each family on air and not"),
         ({"sample_rate_hz": 1e7}, "sample_rate_hz: expected 20000000.0"),
         ({"spurs": {"count": 0}}, "spurs.count"),
         ({"elements": 0}, "elements"),
