@@ -13,6 +13,7 @@ from common.threads import one_thread
 from emma.audit.checkup import Finding, Sample, Subject, examine, spread_sample
 from emma.backbones.config import ModelConfig, load_model_config
 from emma.backbones.load import load_backbone
+from emma.backbones.sight import check_view
 from emma.data.release import (
     DataReleaseManifest,
     ReleaseConfig,
@@ -33,22 +34,32 @@ def main() -> None:
     parser = OneLineParser(description=__doc__)
     parser.add_argument("model", help="NAME of config/models/NAME.yaml, or the path of a config")
     parser.add_argument("--results", type=Path, help="results whose scenes are used (default: results, if there)")
+    release_help = (
+        f"release whose tasks are looked at, by its name (default: that of the results, or {DEFAULT_RELEASE})"
+    )
+    parser.add_argument("--release", help=release_help)
     root_help = "folder that the config's paths start from (default: the project)"
     parser.add_argument("--root", type=Path, default=ROOT, help=root_help)
     arguments = parser.parse_args()
     is_path = arguments.model.endswith(".yaml")
     path = Path(arguments.model) if is_path else arguments.root / f"config/models/{arguments.model}.yaml"
     config = load_model_config(path)
-    layout = Layout(arguments.results or ROOT / "results")
-    release, source = _release(layout, asked=arguments.results is not None)
-    Known(release, ROOT / "config" / "releases").check(config.pretraining, path)
+    if arguments.results is not None and arguments.release is not None:
+        raise InputError("--release: expected without --results, which are of a release of their own")
+    layout = Layout(arguments.results or ROOT / results_folder(arguments.release or DEFAULT_RELEASE))
+    release, source = _release(layout, arguments.release, asked=arguments.results is not None)
+    Known(release, source, ROOT / "config" / "releases").check(config.pretraining, path)
     trained = layout.weights(config.name)
     if config.pretrain is not None and not trained.is_file():
         target = f"{Layout(results_folder(release.release)).weights(config.name)} --config release={release.release}"
         raise InputError(f"{trained}: no such file; in the project's folder, make it by: snakemake --cores 1 {target}")
     tasks = [task for task in release.tasks if task in config.tasks]
     if not tasks:
-        raise InputError(f"{path}: tasks: none of release {release.release}'s, expected at least one")
+        raise InputError(f"{path}: tasks: none of release {release.release}'s, expected at least one (see --release)")
+    try:
+        check_view(config, tasks, release, path)
+    except InputError as error:
+        raise InputError(f"{error} (see --release)") from None
     weights = config.weights or config.onnx
     with one_thread():
         subject = Subject(
@@ -67,12 +78,12 @@ def main() -> None:
     raise SystemExit(1 if faults else 0)
 
 
-def _release(layout: Layout, *, asked: bool) -> tuple[ReleaseConfig | DataReleaseManifest, Path]:
-    """The release of finished results; without any, and unless they were asked for, the default release's config."""
+def _release(layout: Layout, name: str | None, *, asked: bool) -> tuple[ReleaseConfig | DataReleaseManifest, Path]:
+    """The release of finished results; without any, and unless they were asked for, the config of the one named."""
     manifest = layout.manifest
     if asked or manifest.is_file():
         return load_manifest(manifest), manifest
-    path = ROOT / f"config/releases/{DEFAULT_RELEASE}.yaml"
+    path = ROOT / f"config/releases/{name or DEFAULT_RELEASE}.yaml"
     return load_release_config(path), path
 
 
@@ -88,9 +99,13 @@ def _samples(
 
 
 def _tell_scenes(config: ModelConfig, samples: dict[TaskID, Sample]) -> None:
+    """One line for tasks whose scenes are alike, of files that have the task's name."""
+    alike: dict[str, list[str]] = {}
     for task, sample in samples.items():
         shape = "x".join(map(str, sample.iq.shape[1:]))
-        sys.stdout.write(f"      {config.name} on {task}: {sample.source}, {shape}\n")
+        alike.setdefault(f"{sample.source.replace(task, 'TASK')}, {shape}", []).append(task)
+    for told, tasks in alike.items():
+        sys.stdout.write(f"      {config.name} on {', '.join(tasks)}: {told}\n")
 
 
 def _tell(finding: Finding) -> None:

@@ -18,6 +18,7 @@ from emma.audit.verify.deep import Chunk
 from emma.data.freezing import freeze
 from emma.data.labels import label_field, labels_beside, read_labels
 from emma.data.published import PublishedRelease, published_release
+from emma.data.reference import REFERENCE_START, Reference
 from emma.data.release import DataReleaseManifest, ReleaseConfig, SplitRecord, split_record, split_seed
 from emma.data.scenes import SceneChunk, read_index, write_scenes
 from emma.tasks import Split, TaskID
@@ -58,7 +59,7 @@ def _made_split(
         for task, spec in release.tasks.items():
             own = place / (task.value if folder is not None else "scenes")
             chunks = generate(recipe, task.value, split.value, rays, seed)
-            scenes = (SceneChunk(chunk.iq, chunk.metadata, chunk.labels) for chunk in chunks)
+            scenes = map(SceneChunk.of, chunks)
             index_path = own / f"{split.value}.index.parquet"
             write_scenes(own / f"{split.value}.parquet", index_path, scenes, label_field(spec))
             yield task, index_path
@@ -116,7 +117,7 @@ def sampled_chunks(results: Results, count: int = 2) -> Iterator[Chunk]:
         chosen = [keys[place] for place in places]
         chunks = generate(recipe, task.value, split.value, rays, manifest.seed, chunk_keys=chosen)
         for place, chunk in zip(places, chunks, strict=True):
-            yield task, split, place * len(chunk.iq), SceneChunk(chunk.iq, chunk.metadata, chunk.labels)
+            yield task, split, place * len(chunk.iq), SceneChunk.of(chunk)
 
 
 def example_scenes(
@@ -125,7 +126,7 @@ def example_scenes(
     """A few scenes of a task without ray tables: from the recipe, or, where it needs rays, noise of the scenes' shape.
 
     Returns:
-        complex64 ``[count, A, T]``, their sample rates and carriers, and what they are.
+        complex64 ``[count, A, T]``, the columns of their index that a model's input depends on, and what they are.
     """
     recipe = parse(Recipe, release.rfgen, f"{source}: rfgen")
     params = recipe.tasks[task.value]
@@ -134,7 +135,11 @@ def example_scenes(
         carriers = [recipe.bands_hz[params.bands[number % len(params.bands)]] for number in range(count)]
         columns = {"sample_rate_hz": [params.sample_rate_hz] * count, "center_frequency_hz": carriers}
         told = f"{count} scenes of complex noise (no scenes there, and these need ray tables)"
-        return noise.astype(np.complex64), pa.table(columns), told
+        index = pa.table(columns)
+        if (reference := Reference.of(params.known_symbol())) is not None:
+            starts = np.linspace(reference.prefix, params.samples - reference.size, count).astype(np.int64)
+            index = index.append_column(REFERENCE_START, pa.array(starts)).replace_schema_metadata(reference.metadata)
+        return noise.astype(np.complex64), index, told
     keys = chunk_keys(recipe, task.value, Split.DEV.value)
     chosen = [keys[place] for place in sorted({round(place) for place in np.linspace(0, len(keys) - 1, 4)})]
     chunks = list(generate(recipe, task.value, Split.DEV.value, None, release.seed, chunk_keys=chosen))

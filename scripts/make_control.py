@@ -3,14 +3,12 @@
 import logging
 from pathlib import Path
 
-import numpy as np
-from safetensors.numpy import save
-
 from common.errors import InputError, OneLineParser, natural, run_script
 from common.files import atomic
 from common.threads import one_thread
 from emma.backbones.config import ControlConfig, load_model_config
 from emma.backbones.controls import control_weights, original_weights, read_pool
+from emma.backbones.load import weights_bytes
 from emma.data.tables import without_pandas
 
 
@@ -33,7 +31,7 @@ def main() -> None:
         weights = original_weights(config, trained=arguments.weights)
         made = control_weights(config, weights, pools, arguments.seed)
     with atomic(arguments.out) as temporary:
-        temporary.write_bytes(save({name: np.ascontiguousarray(made[name]) for name in sorted(made)}))
+        temporary.write_bytes(weights_bytes(made))
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def main() -> None:
         rays = file.read(use_threads=False)
     try:
         chunks = generate(recipe, arguments.task, arguments.split, rays, split_seed(config, arguments.split))
-        scenes = (SceneChunk(chunk.iq, chunk.metadata, chunk.labels) for chunk in chunks)
+        scenes = map(SceneChunk.of, chunks)
         write_scenes(arguments.out, arguments.index, scenes, label)
     except InputError:
         raise

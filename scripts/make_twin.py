@@ -36,7 +36,7 @@ def main() -> None:
     if declared.task not in release.tasks:
         raise InputError(f"{arguments.release_config}: tasks: no {declared.task}, the task of {arguments.captures}")
     chunks = generate(twin, declared.name, arguments.split, release.seed)
-    scenes = (SceneChunk(chunk.iq, chunk.metadata, chunk.labels) for chunk in chunks)
+    scenes = map(SceneChunk.of, chunks)
     write_scenes(arguments.out, arguments.index, scenes, label_field(release.tasks[declared.task]))
 
 

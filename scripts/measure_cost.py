@@ -6,10 +6,10 @@ from common.errors import OneLineParser, run_script
 from common.files import write_json
 from common.threads import one_thread
 from emma.backbones.config import load_model_config
-from emma.backbones.cost import cost_of
+from emma.backbones.cost import cost_of, first_batches
 from emma.backbones.load import load_backbone
 from emma.data.embeddings import Embeddings
-from emma.data.scenes import iterate_scenes, read_index
+from emma.data.scenes import read_index
 from emma.data.tables import without_pandas
 from emma.results.layout import Layout
 from emma.tasks import TaskID
@@ -28,12 +28,12 @@ def main() -> None:
     arguments = parser.parse_args()
     config = load_model_config(arguments.model_config)
     pinned = config.weights or config.onnx
-    scenes, trained = {}, {}
+    paths, trained = {}, {}
     for path, index, embeddings in zip(arguments.scenes, arguments.indexes, arguments.embeddings, strict=True):
         task = TaskID(Layout.split_of(path)[0])
-        rows, iq = next(iterate_scenes(path, verify=False))
-        scenes[task] = iq[: config.batch_size], rows.slice(0, config.batch_size)
+        paths[task] = path
         trained[task] = Embeddings.read(embeddings, only=read_index(index)["scene_id"]).values
+    scenes = first_batches(paths, config.batch_size)
     with one_thread():
         backbone, provenance = load_backbone(config, trained=arguments.weights)
         weights = arguments.weights or (Path(pinned) if pinned else None)

@@ -51,14 +51,14 @@ def _measured(config: ModelConfig, arguments: argparse.Namespace) -> Speed:
     trained = Layout(arguments.results).weights(config.name) if config.pretrain else None
     with one_thread():
         start = time.perf_counter()
-        backbone, _ = load_backbone(config, trained=trained)
+        backbone, provenance = load_backbone(config, trained=trained)
         seconds = time.perf_counter() - start
         tasks = {}
         for path in arguments.scenes:
             task = TaskID(Layout.split_of(path)[0])
             if task in config.tasks:
                 tasks[task] = measure(backbone, *_first(path), config)
-    return Speed(device=config.device, load_seconds=round(seconds, 2), libraries=libraries(), tasks=tasks)
+    return Speed(device=provenance.device, load_seconds=round(seconds, 2), libraries=libraries(), tasks=tasks)
 
 
 def _first(path: Path) -> tuple[np.ndarray, pa.Table]:

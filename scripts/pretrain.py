@@ -4,12 +4,11 @@ import logging
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import save
 
 from common.errors import InputError, OneLineParser, natural, run_script
 from common.files import atomic
 from emma.backbones.config import load_model_config
-from emma.backbones.load import load_function
+from emma.backbones.load import load_function, weights_bytes
 from emma.data.scenes import iterate_scenes
 from emma.data.tables import without_pandas
 
@@ -34,7 +33,7 @@ def main() -> None:
     except TypeError as error:
         raise InputError(f"{arguments.model_config}: pretrain.options: {error}") from None
     with atomic(arguments.out) as temporary:
-        temporary.write_bytes(save({name: np.ascontiguousarray(weights[name]) for name in sorted(weights)}))
+        temporary.write_bytes(weights_bytes(weights))
 
 
 def _pool(path: Path) -> tuple[str, np.ndarray]:

@@ -73,9 +73,9 @@ def _checks(deep: bool) -> list[Check]:
     if deep:
         from generator import sampled_chunks
 
-        from emma.audit.verify.deep import Reembedded, Refitted, Regenerated
+        from emma.audit.verify.deep import Counted, Reembedded, Refitted, Regenerated
 
-        checks += [Regenerated(sampled_chunks), Reembedded(), Refitted()]
+        checks += [Regenerated(sampled_chunks), Reembedded(), Counted(), Refitted()]
     return checks
 
 

@@ -16,6 +16,7 @@ from common.hashing import canonical_json
 from emma.audit.submissions import MANIFEST_NAME, Bundle
 from emma.backbones.config import ControlConfig, ModelConfig, load_model_config
 from emma.backbones.references import check_reference
+from emma.backbones.sight import check_view, unseen
 from emma.captures.settings import ADAPTER_CLASSES, DEFAULT_CAPTURES, CaptureEntry, CaptureSet, load_capture_set
 from emma.data.protocols import board_protocols, primary_protocol, reference_name, task_protocols
 from emma.data.provenance import DESCRIPTIVE
@@ -57,8 +58,8 @@ class Plan:
         elsewhere: whether jobs run in another environment than the plan's, as with conda.
 
     Raises:
-        InputError: any configuration file is wrong, a model names a function that is not there, or HOLDOUT is asked
-            for without its seed.
+        InputError: any configuration file is wrong, a model names a function that is not there or a view that the
+            release's scenes do not have, or HOLDOUT is asked for without its seed.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class Plan:
         }
         if not self.models:
             raise InputError(f"config/config.yaml: models: expected one that takes a task of {self.config.release}")
-        known = Known(self.release, self.root / "config" / "releases")
+        known = Known(self.release, self.release_path, self.root / "config" / "releases")
         for name, model in self.models.items():
             known.check(model.pretraining, f"config/models/{name}.yaml")
         self.eval_split = Split(self.config.eval_split)
@@ -93,6 +94,8 @@ class Plan:
         if self.eval_split is Split.HOLDOUT:
             holdout_seed(self.release)
         self.tasks = list(self.release.tasks)
+        for name in self.config.models:
+            check_view(self.models[name], self.models[name].tasks, self.release, f"config/models/{name}.yaml")
         for spec in self.release.tasks.values():
             board_protocols(spec)
         self.submissions = self._submissions()
@@ -213,6 +216,15 @@ class Plan:
             if reference is not None:
                 check_reference(reference, f"{path}: {field}", self.root, elsewhere=self._elsewhere)
         return config
+
+    def notices(self) -> list[str]:
+        """What is to be said of a model before the run, a line each: that it cannot see what a task asks for."""
+        lines = []
+        for name in self.config.models:
+            taken = {task: spec for task, spec in self.release.tasks.items() if task in self.models[name].tasks}
+            if text := unseen(self.models[name], taken):
+                lines.append(f"config/models/{name}.yaml: {text}")
+        return lines
 
     def spec(self, task: str) -> TaskSpec:
         """A task's pinned declaration."""

@@ -48,16 +48,17 @@ class Known:
 
     Args:
         release: the release of the run.
+        source: its file.
         folder: ``config/releases``, whose other files count too: a config serves several releases.
     """
 
-    def __init__(self, release: ReleaseConfig | DataReleaseManifest, folder: Path) -> None:
-        self.release, self.folder = release, folder
+    def __init__(self, release: ReleaseConfig | DataReleaseManifest, source: str | Path, folder: Path) -> None:
+        self.release, self.source, self.folder = release, source, folder
 
     @cached_property
     def own(self) -> dict[str, list[str]]:
         """Those of the release."""
-        return values_of(parse(Recipe, self.release.rfgen, f"release {self.release.release}: rfgen"))
+        return values_of(parse(Recipe, self.release.rfgen, f"{self.source}: rfgen"))
 
     @cached_property
     def every(self) -> dict[str, list[str]]:

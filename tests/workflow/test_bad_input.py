@@ -76,6 +76,12 @@ CONFIGS = {
     "unknown key of a model": ("config/models/dsp.yaml", "name: dsp", "name: dsp\nbach: 1", ("dsp.yaml", "bach")),
     "no pretraining": ("config/models/dsp.yaml", "pretraining: {}", "", ("dsp.yaml", "pretraining", "required")),
     "an anchor in a model": ("config/models/dsp.yaml", "name: dsp", "name: dsp\nanchors: {}", ("dsp.yaml", "anchors")),
+    "a view that no scene has": (
+        "config/models/dsp.yaml",
+        "name: dsp",
+        "name: dsp\nview: csi",
+        ("dsp.yaml", "view: csi", "no reference symbol", "expected tasks: [E-LOC-AOA, E-LOC-LOS]"),
+    ),
     "pickled weights": (
         "config/models/dsp.yaml",
         "name: dsp",

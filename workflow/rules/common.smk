@@ -43,6 +43,9 @@ try:
 except InputError as error:
     refuse(error)
 
+for line in PLAN.notices():
+    sys.stderr.write(f"{line}\n")
+
 # A run that was killed leaves Snakemake's locks behind; while no other run lives, they bind nobody.
 if hold_alone(".snakemake/alive"):
     for lock in Path(".snakemake/locks").glob("*.lock"):

@@ -32,6 +32,19 @@ class PretrainRule(Strict):
     options: Annotated[dict[str, int | float | str], Field(description="passed to the function")] = {}  # noqa: RUF012 (pydantic copies defaults)
 
 
+class Expects(Strict):
+    """What a network was trained on, for ``scripts/check_backbone.py`` to compare scenes with; it changes no input."""
+
+    samples_per_symbol: Annotated[
+        Annotated[float, Field(gt=0)] | None,
+        Field(description="samples per symbol of the modulations that it was trained on"),
+    ] = None
+    rms: Annotated[
+        Annotated[float, Field(gt=0)] | None,
+        Field(description="root mean square of the magnitude of the complex samples that it was trained on"),
+    ] = None
+
+
 class ModelConfig(Contract):
     """The content of ``config/models/NAME.yaml``.
 
@@ -88,8 +101,11 @@ class ModelConfig(Contract):
     ] = None
     options: Annotated[dict[str, int | float | str | bool], Field(description="passed to the factory")] = {}  # noqa: RUF012
     device: Annotated[
-        Literal["cpu", "cuda"],
-        Field(description="`cpu` or `cuda`, passed to the factory or to onnxruntime; refused where it is absent"),
+        Literal["cpu", "cuda", "auto"],
+        Field(
+            description="`cpu`, whose scores are those that are published; `cuda`, passed to the factory or to "
+            "onnxruntime and refused where it is absent; `auto`: a GPU where torch or onnxruntime finds one"
+        ),
     ] = "cpu"
     control: Annotated[
         bool | None,
@@ -116,6 +132,11 @@ class ModelConfig(Contract):
     link: Annotated[
         Annotated[str, Field(pattern=r"^https://[^\s\"'<>]+$", max_length=500)] | None,
         Field(description="where the model comes from, `https://...`; it enters no hash and makes nothing stale"),
+    ] = None
+
+    expects: Annotated[
+        Expects | None,
+        Field(description="what it was trained on, for `check_backbone.py` to compare with scenes; it enters no hash"),
     ] = None
 
     @property

@@ -21,28 +21,20 @@ from numpy.typing import NDArray
 from emma.backbones.base import IQ, Backbone, Embeddings
 from emma.backbones.config import ModelConfig
 from emma.backbones.embed import embed_batch
+from emma.backbones.features import dead_features
 from emma.backbones.inputs import Contract
 from emma.backbones.modules import held_by, modules_of
+from emma.backbones.units import joined_width
 from emma.data.costs import Cost, TaskCost
 from emma.data.provenance import Provenance
+from emma.data.scenes import iterate_scenes
 from emma.tasks import TaskID
-
-#: Least that a feature must differ by between scenes, relative to its largest value; below, it says nothing.
-DISTINCT = 1e-5
 
 #: A session of onnxruntime, inputs of it, and the number of runs with inputs of their shapes.
 Run = tuple[Any, dict[str, NDArray[Any]], int]
 
 #: Why there is no count.
 NO_GRAPH = "no torch or ONNX graph to count"
-
-
-def dead_features(values: Embeddings) -> int:
-    """Features of embeddings ``[N, D]`` that are the same for all scenes, within float32's own noise."""
-    if len(values) < 2:
-        return 0
-    least, greatest = values.min(axis=0).astype(np.float64), values.max(axis=0).astype(np.float64)
-    return int((greatest - least <= DISTINCT * np.maximum(np.abs(least), np.abs(greatest))).sum())
 
 
 def cost_of(
@@ -67,7 +59,8 @@ def cost_of(
     for task, (iq, index) in scenes.items():
         macs, reason = count_macs(backbone, iq, index, config)
         dead = dead_features(trained[task]) if task in trained else None
-        tasks[task] = TaskCost(macs=macs, uncounted=reason, width=backbone.embedding_dim, dead_features=dead)
+        width = joined_width(config, backbone.embedding_dim, iq.shape[1])
+        tasks[task] = TaskCost(macs=macs, uncounted=reason, width=width, dead_features=dead)
     return Cost(
         model=config.name,
         # After the calls above, which lazy modules wait for.
@@ -79,6 +72,12 @@ def cost_of(
         licence=config.licence,
         model_provenance=provenance,
     )
+
+
+def first_batches(paths: Mapping[TaskID, Path], size: int) -> dict[TaskID, tuple[IQ, pa.Table]]:
+    """The first ``size`` scenes of each file, complex64 ``[n, A, T]``, with their index rows: what is counted on."""
+    chunks = {task: next(iterate_scenes(path, verify=False)) for task, path in paths.items()}
+    return {task: (iq[:size], index.slice(0, size)) for task, (index, iq) in chunks.items()}
 
 
 def count_macs(backbone: Backbone, iq: IQ, index: pa.Table, contract: Contract) -> tuple[int | None, str | None]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from emma.backbones.base import IQ, Embeddings
+from emma.backbones.views import SpectrogramRule, spectrogram
 from emma.tasks import Strict
 
 #: Scenes in a layout of real numbers, float32.
@@ -37,6 +38,8 @@ AXES: dict[str, tuple[str, ...]] = {
     "pairs": ("A", "T", "2"),
     "image_last": ("2A", "T", "1"),
 }
+#: Layouts of a spectrogram ``[B, A, F, N]``; ``channels_last`` is ``[B, F, N, A]``.
+_SPECTROGRAM_LAYOUTS: tuple[str | None, ...] = (None, "channels", "channels_last")
 
 #: Greatest whole number in a ratio of sample rates: the resampling filter has 20 times as many taps.
 _MOST_RATIO = 1000
@@ -47,6 +50,13 @@ class Contract(Strict):
 
     Rules apply in this order, and each is the identity where it is not declared.
 
+    0. What is embedded by itself (``emma.backbones.units``). ``view: csi`` takes the channel estimate of the scene's
+       reference symbol ``[A, carriers]`` in place of its samples (``emma.backbones.views``), and the model gets the
+       carriers' spacing as its sample rate. ``per_antenna`` shows each antenna on its own, as a scene of one antenna:
+       the rows of all are put side by side (``concat``) or averaged (``mean``), or there is the ``first`` alone; with
+       it, ``antennas`` is what the model gets, 1. ``window``
+       cuts the scene, after rules 1 and 2, at every ``hop`` samples (``window``, unless declared), drops what is left
+       at the end, and pools the rows by ``window_pooling``. All that follows is then done to each window or antenna.
     1. ``antennas``: the first k, or ``any``. A scene of fewer is refused, or filled up last, as ``missing_antennas``
        says: with ``zeros``, or by ``repeat`` of its antennas in turn.
     2. ``sample_rate_hz``: resampled to this rate by ``scipy.signal.resample_poly`` (polyphase, Kaiser 5.0, zeros beyond
@@ -62,11 +72,28 @@ class Contract(Strict):
        of each sample in turn), ``pairs`` ``[B, A, T, 2]``; or the axes of ``channels`` as ``channels_last``
        ``[B, T, 2A]``, ``image`` ``[B, 1, 2A, T]``, ``image_last`` ``[B, 2A, T, 1]``, ``column`` ``[B, 2A, 1, T]``.
        Without one, ``complex`` for a factory and ``channels`` for an ONNX file.
+       ``view: spectrogram`` gives float32 ``[B, A, F, N]`` instead, frequencies and frames of each antenna; with
+       ``channels_last`` ``[B, F, N, A]``.
 
     ``pooling`` reads float32 ``[B, N, D]``, a sequence of tokens, as ``[B, D]``: ``mean``, ``first`` (a class token) or
-    ``max``. ``batch_size`` is the most scenes that a call of ``embed`` gets.
+    ``max``. ``batch_size`` is the most scenes that a call of ``embed`` gets; an antenna or a window that is
+    embedded by itself counts as one.
     """
 
+    view: Annotated[
+        Literal["iq", "csi", "spectrogram"],
+        Field(
+            description="what of a scene is shown: its samples (`iq`), the channel estimate of its reference symbol "
+            "(`csi`, complex `[A, carriers]`), or a `spectrogram`"
+        ),
+    ] = "iq"
+    per_antenna: Annotated[
+        Literal["concat", "mean", "first"] | None,
+        Field(
+            description="for a model of one antenna: each is embedded on its own, and their rows are put side by side "
+            "(`concat`) or averaged (`mean`); or the `first` antenna alone"
+        ),
+    ] = None
     antennas: Annotated[
         Annotated[int, Field(ge=1, le=4096)] | Literal["any"], Field(description="the first k antennas, or `any`")
     ] = "any"
@@ -93,6 +120,18 @@ class Contract(Strict):
             "(itself again from its start)"
         ),
     ] = "crop"
+    window: Annotated[
+        Annotated[int, Field(ge=1, le=1 << 24)] | None,
+        Field(description="cut scenes in windows of so many samples, each embedded by itself, instead of `samples`"),
+    ] = None
+    hop: Annotated[
+        Annotated[int, Field(ge=1, le=1 << 24)] | None,
+        Field(description="samples from one window to the next; without it, those of a window"),
+    ] = None
+    window_pooling: Annotated[
+        Literal["mean", "max", "mean_std"],
+        Field(description="of the windows' rows: `mean`, `max`, or mean and standard deviation side by side"),
+    ] = "mean"
     normalise: Annotated[
         Literal["unit_power", "antenna_unit_power", "max_abs", "none"],
         Field(
@@ -101,6 +140,9 @@ class Contract(Strict):
         ),
     ] = "unit_power"
     gain_db: Annotated[float, Field(ge=-200, le=200, description="amplitude gain after that, in dB (20 log10)")] = 0.0
+    spectrogram: Annotated[
+        SpectrogramRule | None, Field(description="with `view: spectrogram`: `size`, `hop`, `window`, `scale`")
+    ] = None
     layout: Annotated[
         Layout | None,
         Field(
@@ -120,9 +162,36 @@ class Contract(Strict):
     def _rules_have_a_number(self) -> Contract:
         if self.antennas == "any" and self.missing_antennas != "refuse":
             raise ValueError("missing_antennas: expected with a number of antennas")
-        if self.samples == "any" and self.fit != "crop":
+        if self.samples == "any" and self.window is None and self.fit != "crop":
             raise ValueError("fit: expected with a number of samples")
         return self
+
+    @model_validator(mode="after")
+    def _view_has_its_rules(self) -> Contract:
+        if (self.view == "spectrogram") != (self.spectrogram is not None):
+            raise ValueError("spectrogram: expected with view spectrogram, and only then")
+        if self.view == "spectrogram" and self.layout not in _SPECTROGRAM_LAYOUTS:
+            raise ValueError("layout: a spectrogram has no I and Q, expected channels or channels_last")
+        if self.view == "csi" and (self.sample_rate_hz is not None or self.window is not None):
+            raise ValueError("view: csi is not resampled or cut, expected no sample_rate_hz and no window")
+        return self
+
+    @model_validator(mode="after")
+    def _units_have_their_rules(self) -> Contract:
+        if self.window is None and (self.hop is not None or self.window_pooling != "mean"):
+            raise ValueError("hop, window_pooling: expected with a window")
+        if self.window is not None and self.samples != "any":
+            raise ValueError("samples: expected without window, which is the number of samples that the model gets")
+        if self.per_antenna is not None and self.missing_antennas != "refuse":
+            raise ValueError("missing_antennas: expected without per_antenna, which takes those that there are")
+        if self.per_antenna is not None and self.antennas not in ("any", 1):
+            raise ValueError("antennas: expected 1 with per_antenna, which shows one at a time")
+        return self
+
+    @property
+    def sees_one_antenna(self) -> bool:
+        """Whether a scene's row depends on single antennas alone and not on what lies between them."""
+        return self.per_antenna in {"mean", "first"} or (self.per_antenna is None and self.antennas == 1)
 
 
 def prepare(iq: IQ, sample_rate_hz: float, contract: Contract) -> tuple[IQ | Channels, float]:
@@ -144,17 +213,22 @@ def prepare(iq: IQ, sample_rate_hz: float, contract: Contract) -> tuple[IQ | Cha
         raise ValueError(f"antennas: expected {antennas} or more, found {iq.shape[1]} (see missing_antennas)")
     iq = iq[:, :antennas]
     if contract.sample_rate_hz is not None:
-        iq, sample_rate_hz = _resample(iq, sample_rate_hz, contract.sample_rate_hz), contract.sample_rate_hz
+        iq, sample_rate_hz = resampled(iq, sample_rate_hz, contract.sample_rate_hz), contract.sample_rate_hz
     samples = iq.shape[2] if contract.samples == "any" else contract.samples
     if iq.shape[2] < samples and contract.fit == "crop":
         raise ValueError(f"samples: expected {samples} or more, found {iq.shape[2]} (see fit)")
     iq = normalise(iq[:, :, :samples], contract.normalise, contract.gain_db)
     iq = _fill(iq, 1, antennas, zeros=contract.missing_antennas == "zeros")
     iq = _fill(iq, 2, samples, zeros=contract.fit == "pad")
+    if contract.spectrogram is not None:
+        shown = spectrogram(iq, contract.spectrogram)
+        last = contract.layout == "channels_last"
+        return np.ascontiguousarray(np.moveaxis(shown, 1, -1)) if last else shown, sample_rate_hz
     return lay_out(iq, contract.layout or "complex"), sample_rate_hz
 
 
-def _resample(iq: IQ, rate: float, target: float) -> IQ:
+def resampled(iq: IQ, rate: float, target: float) -> IQ:
+    """Scenes complex64 ``[..., T]`` at another rate; ValueError for a ratio beyond whole numbers up to 1000."""
     ratio = Fraction(target) / Fraction(rate)
     if max(ratio.numerator, ratio.denominator) > _MOST_RATIO:
         raise ValueError(f"sample_rate_hz: {target:g} from {rate:g} is no ratio of whole numbers up to {_MOST_RATIO}")
@@ -162,8 +236,8 @@ def _resample(iq: IQ, rate: float, target: float) -> IQ:
         return iq
     from scipy.signal import resample_poly
 
-    resampled: IQ = resample_poly(iq, ratio.numerator, ratio.denominator, axis=2).astype(np.complex64)
-    return resampled
+    made: IQ = resample_poly(iq, ratio.numerator, ratio.denominator, axis=-1).astype(np.complex64)
+    return made
 
 
 def normalise(iq: IQ, recipe: str, gain_db: float = 0.0) -> IQ:

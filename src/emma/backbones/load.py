@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError
 from common.hashing import sha256
 from emma.backbones.base import Backbone
 from emma.backbones.config import ControlConfig, ModelConfig
+from emma.backbones.device import for_factory, for_onnx, used_device
 from emma.data.provenance import Provenance
 
 if TYPE_CHECKING:
@@ -36,6 +39,14 @@ def load_weights(path: str | Path, expected_sha256: str | None = None) -> tuple[
         raise InputError(f"{path}: expected a safetensors file ({error})") from None
     except KeyError as error:
         raise InputError(f"{path}: expected types that numpy has, found {error}") from None
+
+
+def weights_bytes(weights: Mapping[str, NDArray[Any]]) -> bytes:
+    """Weights by name as the content of a safetensors file, names in order and every shape as it is."""
+    from safetensors.numpy import save
+
+    # ascontiguousarray would make a vector of a scalar.
+    return save({name: np.asarray(weights[name], order="C") for name in sorted(weights)})
 
 
 def _read_pinned(path: str | Path, expected_sha256: str | None) -> bytes:
@@ -75,8 +86,9 @@ def load_backbone(
         the backbone, and its provenance.
     """
     weights, digest = stored_weights(config, root, trained)
-    backbone = build_backbone(config, weights, root)
-    return backbone, Provenance.of(config.name, config, config.pretraining, digest or config.weights_sha256)
+    backbone, device = _built(config, weights, root)
+    provenance = Provenance.of(config.name, config, config.pretraining, digest or config.weights_sha256)
+    return backbone, provenance.model_copy(update={"device": used_device(backbone, device)})
 
 
 def stored_weights(
@@ -95,20 +107,31 @@ def stored_weights(
 
 def build_backbone(config: ModelConfig, weights: Mapping[str, NDArray[Any]] | None, root: str | Path = ".") -> Backbone:
     """The backbone of a config with the given weights by name, None for those of its ONNX file or for none."""
+    return _built(config, weights, root)[0]
+
+
+def _built(config: ModelConfig, weights: Mapping[str, NDArray[Any]] | None, root: str | Path) -> tuple[Backbone, str]:
+    """The backbone, and the device that it was told to run on."""
     if config.truth:
         raise InputError(f"model {config.name}: truth: the generator writes its embeddings, expected a model to load")
     if config.onnx is not None:
-        return build_onnx(config, onnx_bytes(config, root), weights)
+        onnx = build_onnx(config, onnx_bytes(config, root), weights)
+        return onnx, onnx.device
     assert config.factory is not None
     return _call_factory(config, config.factory, weights, root)
 
 
 def build_onnx(config: ModelConfig, data: bytes, weights: Mapping[str, NDArray[Any]] | None) -> OnnxBackbone:
     """The backbone in an ONNX file's content, with other numbers for weights by name."""
-    from emma.backbones.onnx_file import OnnxBackbone
+    from emma.backbones.onnx_file import DeviceError, OnnxBackbone
 
-    path = str(config.onnx)
-    return OnnxBackbone(config.name, data, path, config.device, contract=config, output=config.output, weights=weights)
+    path, devices = str(config.onnx), for_onnx(config.device)
+    more: dict[str, Any] = {"contract": config, "output": config.output, "weights": weights}
+    # A library that is built for a GPU finds none on many a machine.
+    for device in devices[:-1]:
+        with contextlib.suppress(DeviceError):
+            return OnnxBackbone(config.name, data, path, device, **more)
+    return OnnxBackbone(config.name, data, path, devices[-1], **more)
 
 
 def onnx_bytes(config: ModelConfig, root: str | Path = ".") -> bytes:
@@ -118,14 +141,13 @@ def onnx_bytes(config: ModelConfig, root: str | Path = ".") -> bytes:
 
 def _call_factory(
     config: ModelConfig, reference: str, weights: Mapping[str, NDArray[Any]] | None, root: str | Path
-) -> Backbone:
-    if config.device == "cuda":
-        import torch
-
-        if not torch.cuda.is_available():
-            raise InputError(f"model {config.name}: device: torch has no cuda here, expected cpu")
+) -> tuple[Backbone, str]:
     factory = load_function(reference, f"model {config.name}: factory", root)
-    options = dict(config.options) | ({"device": config.device} if config.device != "cpu" else {})
+    try:
+        device = for_factory(config.device, factory)
+    except ValueError as error:
+        raise InputError(f"model {config.name}: device: {error}") from None
+    options = dict(config.options) | ({"device": device} if device != "cpu" else {})
     try:
         backbone = factory(weights, **options)
     except (TypeError, ValueError, KeyError, RuntimeError, AssertionError) as error:
@@ -134,4 +156,4 @@ def _call_factory(
         ) from None
     if not isinstance(backbone, Backbone):
         raise InputError(f"model {config.name}: factory: expected an object with name, embedding_dim and embed")
-    return backbone
+    return backbone, device

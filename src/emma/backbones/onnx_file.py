@@ -31,6 +31,10 @@ _REFUSALS = {
 }
 
 
+class DeviceError(InputError):
+    """onnxruntime finds no such device."""
+
+
 class OnnxBackbone:
     """A backbone in an ONNX file.
 
@@ -64,7 +68,7 @@ class OnnxBackbone:
         output: str | None = None,
         weights: Mapping[str, NDArray[Any]] | None = None,
     ) -> None:
-        self.name, self._path, self._device = name, path, device
+        self.name, self._path, self.device = name, path, device
         self._contract = contract or Contract()
         self._layout = self._contract.layout or "channels"
         whole = onnx_graph.read_graph(data, path)
@@ -114,18 +118,24 @@ class OnnxBackbone:
     def _start(self, data: bytes) -> Any:
         import onnxruntime
 
-        provider = "CUDAExecutionProvider" if self._device == "cuda" else "CPUExecutionProvider"
+        provider = "CUDAExecutionProvider" if self.device == "cuda" else "CPUExecutionProvider"
+        absent = f"model {self.name}: device: onnxruntime has no {self.device} here, expected cpu or auto"
         if provider not in onnxruntime.get_available_providers():
-            raise InputError(f"model {self.name}: device: onnxruntime has no {self._device} here, expected cpu")
+            raise DeviceError(absent)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 4  # what goes wrong is said here, once
         # Weights in files beside the graph would escape its SHA-256: there is no folder to read them from.
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", os.devnull)
         try:
-            return onnxruntime.InferenceSession(data, options, providers=[provider])
+            session = onnxruntime.InferenceSession(data, options, providers=[provider])
         except Exception as error:  # noqa: BLE001 (onnxruntime raises its own types from C++)
             text = " ".join(str(error).split())
+        else:
+            # Where the library is built for a GPU and finds none, it goes on without a word.
+            if provider not in session.get_providers():
+                raise DeviceError(absent)
+            return session
         for pattern, advice in _REFUSALS.items():
             if found := re.search(pattern, text):
                 raise InputError(f"{self._path}: {advice.format(*[found[1]] * 2)}")
@@ -136,6 +146,11 @@ class OnnxBackbone:
         """Refuse an input whose axes are none of the layout."""
         dims = self._input.dims
         if dims is None:
+            return
+        if self._contract.view == "spectrogram":
+            if len(dims) != 4:
+                expected = "expected [B, antennas, frequencies, frames] with view spectrogram"
+                raise InputError(f"{self._path}: input {self._input}: {expected}")
             return
         guess = onnx_graph.guess_layout(dims)
         plain = self._contract.layout is None
@@ -152,6 +167,9 @@ class OnnxBackbone:
         dims = self._input.dims or (None,) * given.ndim
         if all(not isinstance(dim, int) or dim == size for dim, size in zip(dims[1:], given.shape[1:], strict=True)):
             return given
+        if self._contract.view == "spectrogram":
+            shown = told(("B", *given.shape[1:]))
+            raise ValueError(f"{self._path}: input {self._input}, given {shown}: set spectrogram, antennas and samples")
         fixed, found = onnx_graph.fits(dims, self._layout), onnx_graph.fits(given.shape, self._layout)
         keys = _keys(fixed, found) if fixed and found else [f"layout: {self._layout} does not fit"]
         raise ValueError(f"{self._path}: input {self._input}, given {told(('B', *given.shape[1:]))}: {' '.join(keys)}")

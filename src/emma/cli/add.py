@@ -51,6 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--antennas", type=int, metavar="K", help="antennas of the network, where the file is open")
     parser.add_argument("--samples", type=int, metavar="N", help="samples of the network, where the file is open")
     parser.add_argument("--pooling", help="for an output [B, tokens, D]: mean, first or max")
+    parser.add_argument("--release", help="release whose tasks the model is looked at with, by its name")
     parser.add_argument("--root", type=Path, default=Path(), help="the project's folder")
     parser.add_argument("--force", action="store_true", help="overwrite the model's config and file")
 
@@ -63,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     file: Path = arguments.file
     if arguments.published is not None:
         _convert(arguments)
-        return _finish(root, arguments.published)
+        return _finish(root, arguments.published, arguments.release)
     try:
         data = file.read_bytes()
     except OSError as error:
@@ -98,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     write_files(files)
     for written in files:
         _say(f"{written}: written")
-    return _finish(root, name)
+    return _finish(root, name, arguments.release)
 
 
 def _convert(arguments: argparse.Namespace) -> None:
@@ -110,11 +111,12 @@ def _convert(arguments: argparse.Namespace) -> None:
         _say(f"{written}: written")
 
 
-def _finish(root: Path, name: str) -> int:
+def _finish(root: Path, name: str, release: str | None) -> int:
     """Look at the model that was written, and say how to run it."""
-    status = _look(root, name)
+    status = _look(root, name, release)
     _say(f"To run it, add this line under `models:` in config/config.yaml:\n  - {name}")
-    _say(f'or run it alone: snakemake --cores 2 --config "models=[prior,{name}]" -- leaderboard')
+    named = "" if release is None else f"release={release} "
+    _say(f'or run it alone: snakemake --cores 2 --config {named}"models=[prior,{name}]" -- leaderboard')
     return status
 
 
@@ -153,14 +155,15 @@ def _text(file: Path, keys: list[Key]) -> str:
     return text
 
 
-def _look(root: Path, name: str) -> int:
+def _look(root: Path, name: str, release: str | None) -> int:
     """The status of scripts/check_backbone.py on the model."""
     program = root / "scripts/check_backbone.py"
     if not program.is_file():
         _say(f"{program}: no such program here, so that the model is not looked at")
         return 0
     sys.stdout.flush()
-    return subprocess.run([sys.executable, program, name, "--root", root], check=False).returncode
+    asked = [] if release is None else ["--release", release]
+    return subprocess.run([sys.executable, program, name, "--root", root, *asked], check=False).returncode
 
 
 def _say(text: str) -> None:

@@ -19,7 +19,7 @@ from emma.tasks import Strict, TaskID
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 #: Keys of a model's config that tell readers of it and change no number: no hash covers them.
-DESCRIPTIVE = frozenset({"description", "link"})
+DESCRIPTIVE = frozenset({"description", "link", "expects"})
 
 #: The key of the schema metadata of Parquet tables that holds a Provenance.
 METADATA_KEY = "model_provenance"
@@ -89,6 +89,7 @@ class Provenance(Strict):
         weights_sha256: SHA-256 of its weights; None where it has none, or where they were not submitted.
         pretraining: what its pretraining saw, or "unknown".
         readouts: the declared heads of a submission, by task; None, and left out of JSON, for every other model.
+        device: what its embeddings were made on; ``cpu``, and left out of JSON, for all but a GPU.
     """
 
     name: Annotated[str, Field(min_length=1)]
@@ -96,6 +97,7 @@ class Provenance(Strict):
     weights_sha256: Hash | None
     pretraining: Pretraining | Literal["unknown"]
     readouts: dict[TaskID, DeclaredReadout] | None = Field(default=None, exclude_if=lambda readouts: readouts is None)
+    device: str = Field(default="cpu", exclude_if=lambda device: device == "cpu")
 
     @classmethod
     def of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from common.errors import InputError
 from common.files import atomic
 from common.hashing import canonical_records, content_hash, sha256
 from emma.data.labels import join_labels, labels_beside, labels_table, plain_values, read_labels
+from emma.data.reference import REFERENCE_START, Reference, check_start, reference_of
 from emma.data.samples import Stored, check_iq, convert, iq_hashes, revert
 from emma.data.schema import check_version, read_stamped, stamped
 from emma.data.tables import check_schema, check_values, open_parquet, row_groups, unique_ids
@@ -48,22 +49,47 @@ INDEX_SCHEMA = pa.schema([*_IDS, *METADATA_SCHEMA])
 Columns = Mapping[str, Sequence[Any] | np.ndarray]
 
 
+class Made(Protocol):
+    """Scenes as a generator makes them; ``reference`` is what a receiver knows of the reference symbol, if any."""
+
+    @property
+    def iq(self) -> np.ndarray: ...  # noqa: D102
+    @property
+    def metadata(self) -> Columns: ...  # noqa: D102
+    @property
+    def labels(self) -> Columns: ...  # noqa: D102
+    @property
+    def reference(self) -> Mapping[str, Any] | None: ...  # noqa: D102
+
+
 class SceneChunk(NamedTuple):
-    """Scenes that are written together: complex ``[n, antennas, samples]``, metadata columns, label columns."""
+    """Scenes that are written together: complex ``[n, antennas, samples]``, metadata columns, label columns.
+
+    Scenes with a ``reference`` symbol have the column REFERENCE_START among their metadata, others have not.
+    """
 
     iq: np.ndarray
     metadata: Columns
     labels: Columns
+    reference: Reference | None = None
+
+    @classmethod
+    def of(cls, made: Made) -> SceneChunk:
+        """The chunk that a generator made; InputError where its reference is no Reference."""
+        return cls(made.iq, made.metadata, made.labels, Reference.of(made.reference))
 
 
-def scene_schema(antennas: int, samples: int) -> pa.Schema:
+def scene_schema(antennas: int, samples: int, reference: Reference | None = None) -> pa.Schema:
     """Schema of a scene file: the index columns, ``iq_scale``, and ``iq``, int16 pairs of ``[antennas, samples]``.
 
-    The pairs are little-endian bytes in row order: Parquet stores a column of 16-bit integers in 32 bits each.
+    The pairs are little-endian bytes in row order: Parquet stores a column of 16-bit integers in 32 bits each. With a
+    ``reference``, REFERENCE_START follows the index columns, and the schema metadata hold the symbol.
     """
     scale = pa.field("iq_scale", pa.float32(), nullable=False)
     iq = pa.field("iq", pa.binary(4 * antennas * samples), nullable=False)
-    return stamped(pa.schema([*INDEX_SCHEMA, scale, iq]), antennas=str(antennas), samples=str(samples))
+    own = {} if reference is None else reference.metadata
+    columns = [*(INDEX_SCHEMA if reference is None else INDEX_SCHEMA.append(REFERENCE_START)), scale, iq]
+    return stamped(pa.schema(columns), antennas=str(antennas), samples=str(samples), **own)
 
 
 def identify(pairs: np.ndarray, scale: float, metadata: Mapping[str, Any]) -> tuple[str, str]:
@@ -72,7 +98,8 @@ def identify(pairs: np.ndarray, scale: float, metadata: Mapping[str, Any]) -> tu
     Args:
         pairs: int16 ``[antennas, samples, 2]``, hashed little-endian in row order.
         scale: the value of one step, a float32, hashed as its hexadecimal text.
-        metadata: the columns of METADATA_SCHEMA, None where there is no value.
+        metadata: the columns of METADATA_SCHEMA (and REFERENCE_START, where there is one), None where there is no
+            value.
     """
     iq_sha256 = iq_hashes(Stored(pairs[None], np.array([scale], np.float32)))[0]
     around = {"antennas": pairs.shape[0], "samples": pairs.shape[1]}
@@ -84,13 +111,18 @@ def identify_all(stored: Stored, metadata: pa.Table) -> tuple[list[str], list[st
 
     Args:
         stored: the samples of n scenes.
-        metadata: n rows of METADATA_SCHEMA.
+        metadata: n rows of METADATA_SCHEMA, with REFERENCE_START where there is one.
     """
     hashes = iq_hashes(stored)
-    columns = {name: metadata[name].to_pylist() for name in METADATA_SCHEMA.names}
+    names = _metadata_schema(metadata.column_names).names
+    columns = {name: metadata[name].to_pylist() for name in names}
     around = {"antennas": stored.pairs.shape[1], "samples": stored.pairs.shape[2]}
     own = {"iq_sha256": hashes, "iq_scale": [_text(scale) for scale in stored.scale]}
     return [sha256(record) for record in canonical_records(columns, around, "metadata", own)], hashes
+
+
+def _metadata_schema(names: Iterable[str]) -> pa.Schema:
+    return METADATA_SCHEMA.append(REFERENCE_START) if REFERENCE_START.name in names else METADATA_SCHEMA
 
 
 def _text(scale: float) -> str:
@@ -130,13 +162,17 @@ def write_scenes(
                 raise InputError(f"{scene_path}: iq: {found}, expected complex [scenes, antennas, samples]")
             if not len(iq):
                 continue
+            check_start(scene_path, chunk.metadata, chunk.reference)
             if writer is None:
-                shape = iq.shape[1:]
+                shape, reference = iq.shape[1:], chunk.reference
+                schema = scene_schema(shape[0], shape[1], reference)
                 writer = stack.enter_context(
-                    pq.ParquetWriter(scene_temporary, scene_schema(*shape), compression="none", use_dictionary=False)
+                    pq.ParquetWriter(scene_temporary, schema, compression="none", use_dictionary=False)
                 )
             elif iq.shape[1:] != shape:
                 raise InputError(f"{scene_path}: iq: shape {iq.shape[1:]} after {shape}, expected one shape per file")
+            elif chunk.reference != reference:
+                raise InputError(f"{scene_path}: reference: two symbols, expected one per file")
             check_iq(scene_path, iq)
             stored = convert(iq)
             table = index_table(scene_path, stored, chunk.metadata)
@@ -164,21 +200,20 @@ def index_table(path: str | Path, stored: Stored, columns: Columns) -> pa.Table:
     missing = sorted(set(METADATA_SCHEMA.names) - set(columns))
     if missing:
         raise InputError(f"{path}: {missing[0]}: column missing")
-    metadata = pa.table(
-        [pa.array(plain_values(columns[field.name]), field.type) for field in METADATA_SCHEMA], schema=METADATA_SCHEMA
-    )
-    check_values(path, metadata, METADATA_SCHEMA)
+    schema = _metadata_schema(columns)
+    metadata = pa.table([pa.array(plain_values(columns[field.name]), field.type) for field in schema], schema=schema)
+    check_values(path, metadata, schema)
     scene_ids, hashes = identify_all(stored, metadata)
-    return pa.table([pa.array(scene_ids), pa.array(hashes), *metadata.columns], schema=INDEX_SCHEMA)
+    return pa.table([pa.array(scene_ids), pa.array(hashes), *metadata.columns], schema=pa.schema([*_IDS, *schema]))
 
 
 def read_index(path: str | Path) -> pa.Table:
-    """Read a scene index.
+    """Read a scene index: INDEX_SCHEMA, and REFERENCE_START where its scenes carry a reference.
 
     Raises:
         InputError: broken file, another schema or version of it, or a scene id that occurs twice.
     """
-    table = read_stamped(path, INDEX_SCHEMA)
+    table = read_stamped(path, INDEX_SCHEMA, optional=[REFERENCE_START])
     unique_ids(path, table["scene_id"])
     return table
 
@@ -201,7 +236,8 @@ def iterate_scenes(path: str | Path, *, verify: bool = True) -> Iterator[tuple[p
         verify: recompute every scene id from the metadata and samples.
 
     Yields:
-        the index columns ``[n]`` and IQ complex64 ``[n, antennas, samples]``: integers times the scene's scale.
+        the index columns ``[n]``, whose schema metadata hold the reference symbol, if any (``reference_of``), and IQ
+        complex64 ``[n, antennas, samples]``: integers times the scene's scale.
 
     Raises:
         InputError: broken file, another schema or version of it, a scale that is no finite number, or content that has
@@ -214,18 +250,20 @@ def iterate_scenes(path: str | Path, *, verify: bool = True) -> Iterator[tuple[p
             shape = int(metadata[b"antennas"]), int(metadata[b"samples"])
         except (KeyError, ValueError):
             raise InputError(f"{path}: expected the schema metadata antennas and samples") from None
-        check_schema(path, file.schema_arrow, scene_schema(*shape))
+        reference = reference_of(file.schema_arrow, path)
+        schema = scene_schema(*shape, reference)
+        check_schema(path, file.schema_arrow, schema)
         if not file.metadata.num_rows:
             raise InputError(f"{path}: expected at least one scene")
         for rows in row_groups(path, file):
-            check_values(path, rows, scene_schema(*shape))
+            check_values(path, rows, schema)
             column = rows["iq"].combine_chunks()
             column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
             start = column.offset * column.type.byte_width
             flat = np.frombuffer(column.buffers()[1], "<i2", 2 * len(rows) * shape[0] * shape[1], start)
             pairs = flat.reshape(len(rows), *shape, 2)
             stored = Stored(pairs, np.asarray(rows["iq_scale"]))
-            table = rows.select(INDEX_SCHEMA.names)
+            table = rows.select([name for name in schema.names if name not in {"iq_scale", "iq"}])
             if verify:
                 _verify_ids(path, table, stored)
             yield table, revert(stored)

@@ -10,8 +10,8 @@ from emma.results.records import RANKED, RunRecord
 
 
 def model_caveats(manifest: DataReleaseManifest, runs: Sequence[RunRecord]) -> tuple[str, ...]:
-    """Sentences for the board: ends of grids, declarations that met nothing, models that are the same."""
-    return (*_edges(manifest, runs), *_unmatched(runs), *_alike(runs))
+    """Sentences for the board: ends of grids, declarations that met nothing, equal models, devices."""
+    return (*_edges(manifest, runs), *_unmatched(runs), *_alike(runs), *_devices(runs))
 
 
 def _edges(manifest: DataReleaseManifest, runs: Iterable[RunRecord]) -> tuple[str, ...]:
@@ -72,6 +72,15 @@ def _same(one: RunRecord, other: RunRecord) -> bool:
     hashes, others = (run.run_manifest.prediction_bundle_hashes for run in (one, other))
     shared = hashes.keys() & others.keys()
     return bool(shared) and all(hashes[task] == others[task] for task in shared)
+
+
+def _devices(runs: Iterable[RunRecord]) -> tuple[str, ...]:
+    """Models of any kind whose embeddings were not made on a CPU."""
+    devices = {run.model: run.run_manifest.model_provenance.device for run in runs}
+    told = [f"{model} ({device})" for model, device in devices.items() if device != "cpu"]
+    if not told:
+        return ()
+    return (f"Embeddings of {_listed(told)} were made on another device than a CPU, which gives scores near these.",)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from rfgen.physics.environment import Environment, Profiles
 from rfgen.physics.fields import Count, Model, Names, NonNegative, Positive, Range
 from rfgen.physics.propagation import Links
 from rfgen.physics.site import Site, Sites, draw_site, through_front_end
-from rfgen.physics.types import Bools, Complexes, Floats, Samples
+from rfgen.physics.types import Bools, Complexes, Floats, Ints, Samples
 
 Split = Literal["TRAIN", "DEV", "HOLDOUT", "PRETRAIN"]
 SPLITS: tuple[Split, ...] = ("TRAIN", "DEV", "HOLDOUT", "PRETRAIN")
@@ -38,8 +38,10 @@ COLUMNS = (
     "center_frequency_hz",
     "link_id",
 )
+#: Sample at which the known symbol's body starts; of scenes that carry one.
+REFERENCE_START = "reference_start"
 
-Column = Sequence[str | None] | Sequence[float] | Floats
+Column = Sequence[str | None] | Sequence[float] | Floats | Ints
 #: Label columns and the types of their values.
 LabelColumns = Mapping[str, type[str] | type[float]]
 #: What a chunk is, and its number: (environment, session or regime, band, number).
@@ -51,13 +53,15 @@ class Chunk:
     """Scenes made together.
 
     `iq` is complex64 `[n, antennas, samples]`; `metadata` maps each of `COLUMNS` to n values; `labels` maps the label
-    columns of the task to n values, and is empty in the unlabelled pool.
+    columns of the task to n values, and is empty in the unlabelled pool. `reference` is what a receiver knows of the
+    symbol that starts at `REFERENCE_START` (`SceneTask.known_symbol`), if the scenes carry one.
     """
 
     key: tuple[str | int, ...]
     iq: Samples
     metadata: dict[str, Column]
     labels: dict[str, Column]
+    reference: dict[str, Any] | None = None
 
     def __len__(self) -> int:
         return len(self.iq)
@@ -163,6 +167,14 @@ class SceneTask(Model, ABC):
         del setting, band
         return np.zeros((1, 2))
 
+    def known_symbol(self) -> dict[str, Any] | None:
+        """What a receiver knows of the reference symbol that every scene carries; None where none does.
+
+        Size of the FFT, samples of the cyclic prefix, numbers of the carriers in order of frequency, and their values
+        as pairs of real and imaginary part; lists and numbers alone.
+        """
+        return None
+
     @property
     def class_names(self) -> tuple[str, ...]:
         """Class names in the order of the label's numbers; empty where the label is no class."""
@@ -254,7 +266,9 @@ class SceneTask(Model, ABC):
             **metadata,
         }
         columns: dict[str, Column] = {column: known.get(column, [None] * n) for column in COLUMNS}
-        return Chunk(key, iq, columns, {} if split == POOL else labels)
+        if REFERENCE_START in metadata:
+            columns[REFERENCE_START] = metadata[REFERENCE_START]
+        return Chunk(key, iq, columns, {} if split == POOL else labels, self.known_symbol())
 
 
 class LinkTask(SceneTask):

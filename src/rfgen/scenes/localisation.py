@@ -1,18 +1,20 @@
 """E-LOC-AOA and E-LOC-LOS: an OFDM terminal, received over its multipath channel by an array at the base station."""
 
+import math
 from abc import abstractmethod
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from common.streams import Seed, stream
 from rfgen.physics.arrays import Array
-from rfgen.physics.fields import Count
+from rfgen.physics.fields import Count, Model
 from rfgen.physics.propagation import GUARD, Links, apply_channel, lead_samples, path_gains
 from rfgen.physics.site import at_array
-from rfgen.physics.types import Bools, Complexes, Floats
+from rfgen.physics.types import Bools, Complexes, Floats, Ints
 from rfgen.scenes.base import (
+    REFERENCE_START,
     Chunk,
     ChunkKey,
     Column,
@@ -27,11 +29,19 @@ from rfgen.scenes.base import (
 from rfgen.waveforms import ofdm
 
 
+class Reference(Model):
+    """The known symbol of a scene, one of its OFDM symbols: a Zadoff-Chu sequence of a root on the active carriers."""
+
+    sequence: Literal["zadoff-chu"]
+    root: Count
+
+
 class Localisation(LinkTask):
     """What both tasks share: the array, the OFDM uplink and the scenes; they differ in their labels.
 
     One `array` serves every band, so that its spacing in wavelengths changes with the band; `band_arrays` names the
-    bands that have an array of their own, with hardware of its own.
+    bands that have an array of their own, with hardware of its own. With a `reference`, one symbol of every scene is
+    known to the receiver; without, all are random data.
     """
 
     array: Array
@@ -40,6 +50,7 @@ class Localisation(LinkTask):
     active_subcarriers: Count
     cyclic_prefix: Count
     constellation: Literal["BPSK", "QPSK", "16QAM", "64QAM"]
+    reference: Reference | None = None
 
     @property
     def antennas(self) -> int:
@@ -52,6 +63,21 @@ class Localisation(LinkTask):
             if band not in self.bands or array.elements != self.array.elements:
                 raise ValueError(f"band_arrays.{band}: expected a band of the task, and {self.array.elements} elements")
         return self
+
+    @model_validator(mode="after")
+    def _check_reference(self) -> "Localisation":
+        if self.reference is None:
+            return self
+        if self.samples < 2 * self.symbol:
+            raise ValueError(f"samples: expected {2 * self.symbol} or more, so that a whole symbol is in every window")
+        if self.active_subcarriers % 2 or math.gcd(self.reference.root, self.active_subcarriers + 1) > 1:
+            raise ValueError("reference.root: expected no divisor in common with active_subcarriers + 1, which is odd")
+        return self
+
+    @property
+    def symbol(self) -> int:
+        """Samples of an OFDM symbol with its prefix."""
+        return self.subcarriers + self.cyclic_prefix
 
     def array_in(self, band: str) -> Array:
         """The array that receives a band."""
@@ -73,13 +99,48 @@ class Localisation(LinkTask):
         """
 
     def uplink(self, n: int, length: int, rng: np.random.Generator) -> Complexes:
-        """Random OFDM data `[n, length]` that start at a random sample of a symbol."""
+        """Random OFDM data `[n, length]` that start at a random sample of a symbol, without a reference."""
+        return self._sent(*self._drawn(n, length, rng), length)
+
+    def _drawn(self, n: int, length: int, rng: np.random.Generator) -> tuple[Complexes, Ints]:
+        """Random carrier values `[n, symbols, carriers]`, and the sample `[n]` of the first symbol to start with."""
+        shape = (n, length // self.symbol + 2, self.active_subcarriers)
+        return ofdm.random_values(rng, shape, self.constellation), rng.integers(self.symbol, size=n)
+
+    def _sent(self, values: Complexes, start: Ints, length: int) -> Complexes:
+        """Samples `[n, length]` of OFDM symbols from sample `start` of the first on."""
         active = ofdm.carriers(self.active_subcarriers, self.subcarriers)
-        symbol = self.subcarriers + self.cyclic_prefix
-        values = ofdm.random_values(rng, (n, length // symbol + 2, len(active)), self.constellation)
         data = ofdm.modulate(values, active, self.subcarriers, self.cyclic_prefix)
-        start = rng.integers(symbol, size=n)
         return np.take_along_axis(data, start[:, None] + np.arange(length), axis=1)
+
+    def _place_reference(
+        self, root: int, values: Complexes, start: Ints, window: slice, rng: np.random.Generator
+    ) -> tuple[Complexes, Ints]:
+        """Values with one symbol of each scene known, and the sample `[n]` of the window at which its body starts.
+
+        Any of the symbols that lie in the window with their prefix, and a sample more for the timing: drawn, so that no
+        part of the window is more often known than another.
+        """
+        before = start + window.start
+        first = -(-before // self.symbol)
+        last = (before + self.samples - 1) // self.symbol - 1
+        chosen = rng.integers(first, last + 1)
+        values[np.arange(len(values)), chosen] = ofdm.punctured_zadoff_chu(root, self.active_subcarriers)
+        return values, chosen * self.symbol + self.cyclic_prefix - before
+
+    def known_symbol(self) -> dict[str, Any] | None:
+        """The reference's numerology and values, if there is one."""
+        if self.reference is None:
+            return None
+        half = self.active_subcarriers // 2
+        values = ofdm.punctured_zadoff_chu(self.reference.root, self.active_subcarriers)
+        return {
+            "size": self.subcarriers,
+            "prefix": self.cyclic_prefix,
+            "carriers": [*range(-half, 0), *range(1, half + 1)],
+            # To twelve digits, so that every machine writes the same.
+            "values": [[round(value.real, 12), round(value.imag, 12)] for value in values.tolist()],
+        }
 
     def make_on(self, setting: Setting, name: str, split: Split, key: ChunkKey, seed: Seed, links: Links) -> Chunk:
         """One scene per link."""
@@ -90,7 +151,14 @@ class Localisation(LinkTask):
         # Echoes of what was sent before the window reach into it.
         lead = lead_samples(setting.longest_delay_s, self.sample_rate_hz)
         window = slice(lead, lead + self.samples)
-        signal = self.uplink(n, window.stop + GUARD, rng)
+        length = window.stop + GUARD
+        values, start = self._drawn(n, length, rng)
+        columns: dict[str, Column] = {"environment": [str(environment)] * n, "link_id": links.link_id}
+        if self.reference is not None:
+            # A stream of its own: all else of the scenes is as without a reference.
+            own = stream(seed, name, split, environment, band, number, "reference")
+            values, columns[REFERENCE_START] = self._place_reference(self.reference.root, values, start, window, own)
+        signal = self._sent(values, start, length)
         gains, delays = path_gains(links, self.positions(setting, band), rng)
         gains = at_array(self.hardware(setting, split, key, n), gains)
         timing = rng.random(n) / self.sample_rate_hz
@@ -98,7 +166,6 @@ class Localisation(LinkTask):
         cfo = rng.uniform(-self.cfo_ppm, self.cfo_ppm, n) * 1e-6 * setting.bands_hz[band] / self.sample_rate_hz
         noisy = add_awgn(frequency_shift(received, cfo), snr_db, rng)
         iq = normalise_power(self.receive(setting, split, key, noisy), setting.gain_db, rng)
-        columns: dict[str, Column] = {"environment": [str(environment)] * n, "link_id": links.link_id}
         labels = self.link_labels(links.los, links.bearing_deg, links.distance_2d_m)
         return self.assemble(setting, name, split, key, iq, snr_db, labels, **columns)
 

@@ -40,6 +40,15 @@ def zadoff_chu(root: int, length: int) -> Complexes:
     return sequence
 
 
+def punctured_zadoff_chu(root: int, active: int) -> Complexes:
+    """Zadoff-Chu sequence of length `active + 1` on an even number of carriers, its middle left out for the empty DC.
+
+    Complex128 `[active]` of unit modulus in the order of `carriers`, as LTE's primary synchronisation signal is made
+    (3GPP TS 36.211, 6.11.1).
+    """
+    return np.delete(zadoff_chu(root, active + 1), active // 2)
+
+
 # Long training sequence of IEEE 802.11-2020, equation (17-8), carriers -26..26 without DC.
 LONG_TRAINING = np.array(
     [1 if sign == "+" else -1 for sign in "++--++-+-++++++--++-+-+++++--++-+-+-----++--+-+-++++"], complex

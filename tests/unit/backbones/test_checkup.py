@@ -7,15 +7,21 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 import yaml
+from onnx import helper, numpy_helper
+from torch import nn
 
 from common.errors import InputError
 from emma.audit.checkup import CHECKS, Sample, Subject, examine, spread_sample
 from emma.audit.checkup.watch import watched
 from emma.backbones.config import ModelConfig
+from emma.backbones.inputs import as_channels
+from emma.backbones.onnx_file import OnnxBackbone
 from emma.data.provenance import Provenance
 from emma.data.release import load_release_config
 from emma.data.scenes import METADATA_SCHEMA, SceneChunk, write_scenes
@@ -85,6 +91,108 @@ def test_a_sound_model_passes_and_information_asks_nothing():
 
 def test_the_gain_is_told_of_a_model_that_reads_it():
     assert "move it by" in findings(Sound, normalise="none")["gain"].text
+
+
+def test_what_is_alike_on_all_tasks_is_said_once():
+    found = findings(model(lambda self, rows, iq: rows[:, :7]))["shape and dtype"]
+    assert found.text == "model m: embed: expected float32 (16, 8), found float32 (16, 7)"
+
+
+def dead(self, rows, iq):
+    return np.where(np.arange(8) < 3, np.float32(2), rows)
+
+
+def exploding(self, rows, iq):
+    return rows * np.where(np.arange(8) == 5, np.float32(1e7), np.float32(1))
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (dead, "3 of 8 features are dead"),
+        (exploding, "feature 5 is up to 1e+07 times the median feature (overflow, or an unexpected level?)"),
+    ],
+)
+def test_features_that_are_dead_or_explode_are_warned_of(change, told):
+    found = findings(model(change))
+    assert (found["features"].state, found["features"].text) == ("warn", told)
+    assert not [name for name, finding in found.items() if finding.state == "FAULT"]
+    assert findings(Sound)["features"].state == "info"
+
+
+AMC = {"tasks": {"E-ID-AMC": {"samples_per_symbol": [4.0, 16.0]}}}
+
+
+@pytest.mark.parametrize(
+    ("keys", "expects", "state", "told"),
+    [
+        ({}, {"rms": 1.0}, "info", "level 1 rms, +0 dB from the declared 1 (see normalise and gain_db)"),
+        ({}, {"rms": 0.088}, "warn", "level 1 rms, +21 dB from the declared 0.088 (see normalise and gain_db)"),
+        ({"gain_db": -21.1}, {"rms": 0.088}, "info", "level 0.0881 rms, +0 dB from the declared 0.088"),
+        ({"layout": "stacked"}, {"rms": 1.0}, "info", "level 1 rms, +0 dB"),
+        ({}, {"samples_per_symbol": 8.0}, "info", "4 to 16 samples per symbol, declared 8 (see sample_rate_hz)"),
+        ({}, {"samples_per_symbol": 100.0}, "warn", "4 to 16 samples per symbol, declared 100 (see sample_rate_hz)"),
+        ({"sample_rate_hz": 1e8}, {"samples_per_symbol": 100.0}, "info", "20 to 80 samples per symbol, declared 100"),
+        ({"sample_rate_hz": 5e6}, {"samples_per_symbol": 16.0}, "warn", "1 to 4 samples per symbol, declared 16"),
+    ],
+)
+def test_level_and_samples_per_symbol_are_compared_with_what_is_declared(keys, expects, state, told):
+    found = findings(Sound, tasks=(TaskID.E_ID_AMC,), recipe=AMC, expects=expects, **keys)["expected input"]
+    assert found.state == state
+    assert told in found.text
+
+
+def test_where_nothing_is_declared_nothing_is_compared():
+    assert findings(Sound)["expected input"].text == "nothing declared (see expects)"
+    found = findings(Sound, tasks=(TaskID.E_LOC_AOA,), recipe=AMC, expects={"samples_per_symbol": 8.0})
+    assert found["expected input"].text == "nothing to compare"
+
+
+class Normalised:
+    """A torch network with a BatchNorm and a Dropout, as a factory that forgot ``eval`` returns it, or as it should."""
+
+    name, embedding_dim = "m", 8
+
+    def __init__(self, train, dropout=0.0):
+        with torch.random.fork_rng():
+            torch.manual_seed(1)
+            layers = [nn.Conv1d(4, 8, 5), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(dropout)]
+        self.net = nn.Sequential(*layers, nn.AdaptiveAvgPool1d(1), nn.Flatten()).train(train)
+
+    @torch.no_grad()
+    def embed(self, iq, sample_rate_hz, center_frequency_hz):
+        return self.net(torch.from_numpy(as_channels(iq))).numpy()
+
+
+def test_a_torch_module_left_in_train_mode_is_caught():
+    assert faults(lambda: Normalised(train=False)) == set()
+    # Its running statistics move with every call, too.
+    assert faults(lambda: Normalised(train=True)) >= {"each scene alone"}
+    assert "deterministic" in faults(lambda: Normalised(train=True, dropout=0.5))
+
+
+@pytest.mark.parametrize("training", [0, 1])
+def test_an_onnx_batch_normalisation_in_training_mode_is_caught(training):
+    weights = {"k": np.random.default_rng(1).standard_normal((8, 4, 5)), "one": np.ones(8), "zero": np.zeros(8)}
+    outputs = ["n", "mean", "var"][: 3 if training else 1]
+    graph = helper.make_graph(
+        [
+            helper.make_node("Conv", ["x", "k"], ["c"]),
+            helper.make_node(
+                "BatchNormalization", ["c", "one", "zero", "zero", "one"], outputs, training_mode=training
+            ),
+            helper.make_node("Relu", ["n"], ["r"]),
+            helper.make_node("ReduceMean", ["r"], ["y"], axes=[2], keepdims=0),
+        ],
+        "g",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["B", 4, "T"])],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["B", 8])],
+        [numpy_helper.from_array(value.astype(np.float32), name) for name, value in weights.items()],
+    )
+    data = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+    found = findings(lambda: OnnxBackbone("m", data, "m.onnx"), layout="channels")
+    assert {name for name, finding in found.items() if finding.state == "FAULT"} == ({"loads"} if training else set())
+    assert ("in training mode" in found["loads"].text) == bool(training)
 
 
 def noisy(self, rows, iq):
@@ -212,7 +320,9 @@ def test_one_task_of_two_can_fail():
 def test_what_is_not_loaded_is_not_looked_at(width):
     found = findings(model(Sound.change, embedding_dim=width))
     assert found["loads"].state == "FAULT"
-    assert {finding.state for name, finding in found.items() if name not in {"loads", "pretraining"}} == {"skip"}
+    assert {finding.state for name, finding in found.items() if name not in {"loads", "pretraining", "antennas"}} == {
+        "skip"
+    }
 
     def broken():
         raise InputError("model m: factory: refused")
@@ -341,3 +451,59 @@ def test_the_program_says_a_line_a_check_and_its_status(tmp_path):
     assert (
         "m.safetensors: no such file; in the project's folder, make it by: snakemake --cores 1 results/" in done.stderr
     )
+
+
+def test_the_program_looks_with_the_tasks_of_a_release(tmp_path):
+    (tmp_path / "config/models").mkdir(parents=True)
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\n\nclass M:\n    name, embedding_dim = 'm', 2\n\n    def embed(self, iq, rate, carrier):\n"
+        "        return abs(iq[:, 0, :2])\n\ndef build(weights):\n    return M()\n"
+    )
+    config = {"name": "m", "factory": "mine:build", "view": "csi", "tasks": ["E-LOC-LOS"], "pretraining": {}}
+    (tmp_path / "config/models/m.yaml").write_text(yaml.safe_dump(config))
+    done = check("m", root=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "release v0.1 carry no reference symbol" in done.stderr
+    assert done.stderr.endswith("(see --release)\n")
+    done = check("m", "--release", "v1.0", root=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("m: ready\n")
+    done = check("m", "--release", "v1.0", "--results", tmp_path, root=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("rules", "text"),
+    [
+        ({"antennas": 1}, "one antenna at a time cannot see a bearing: expect the floor on E-LOC-AOA"),
+        ({"per_antenna": "mean"}, "one antenna at a time cannot see a bearing: expect the floor on E-LOC-AOA"),
+        ({"per_antenna": "concat"}, "as declared, together or side by side"),
+        ({}, "as declared, together or side by side"),
+    ],
+)
+def test_what_lies_between_antennas_and_is_not_seen_is_told(rules, text):
+    found = findings(Sound, **rules)["antennas"]
+    assert (found.state, found.text) == ("info", text)
+
+
+def test_the_head_is_held_against_the_width_of_all_antennas_and_windows():
+    rules = {"per_antenna": "concat", "window": 32, "window_pooling": "mean_std"}
+    found = findings(Sound, **rules)
+    assert {finding.state for finding in found.values()} == {"ok", "info"}
+    # Eight features, two antennas, mean and deviation.
+    assert found["shape and dtype"].text == "float32 [16, 32]"
+    assert found["width and head"].text.startswith("E-LOC-AOA 66 of 4,098 parameters")
+    wide = findings(Sound, samples={TaskID.E_LOC_AOA: sample(antennas=257)}, per_antenna="concat")["width and head"]
+    assert wide.state == "FAULT"
+    assert "embedding_dim: 2056 is wider than the pinned 2048" in wide.text
+
+
+@pytest.mark.parametrize("task", [TaskID.E_LOC_AOA, TaskID.E_ID_AMC])
+def test_made_up_scenes_hold_a_reference_where_the_release_has_one(monkeypatch, task):
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    from generator import example_scenes
+
+    path = ROOT / "config/releases/tiny.yaml"
+    made = {task: Sample(*example_scenes(load_release_config(path), path, task))}
+    states = {name: finding.state for name, finding in findings(Sound, samples=made, view="csi").items()}
+    assert states["shape and dtype"] == ("ok" if task is TaskID.E_LOC_AOA else "FAULT")

@@ -13,7 +13,7 @@ from common.hashing import sha256
 from emma.backbones.config import ControlConfig, load_model_config
 from emma.backbones.controls import control_weights, original_weights, permuted, running_statistics, unlike_permuted
 from emma.backbones.embed import embed_batch
-from emma.backbones.load import build_backbone, load_backbone
+from emma.backbones.load import build_backbone, load_backbone, load_weights, weights_bytes
 
 NET = """
 import torch
@@ -154,6 +154,14 @@ def test_a_control_that_is_no_permutation_is_named(model):
     assert unlike_permuted(model, made, 1) == "net/first.bias"
     assert unlike_permuted(model, made | {"net/second.bias": made["net/second.bias"] * 2}, 0) == "net/second.bias"
     assert unlike_permuted(model, {n: v for n, v in made.items() if n != "net/norm.bias"}, 0) == "net/norm.bias"
+
+
+def test_a_file_of_weights_keeps_every_shape(model, tmp_path):
+    """A scalar stays one, so that what is read again is what was permuted."""
+    (tmp_path / "made.safetensors").write_bytes(weights_bytes(permuted(model, 0)))
+    read, _ = load_weights("made.safetensors")
+    assert read["net/norm.num_batches_tracked"].shape == ()
+    assert unlike_permuted(model, read, 0) is None
 
 
 def test_without_new_statistics_features_would_be_dead(model):

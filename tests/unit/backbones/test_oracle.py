@@ -56,7 +56,7 @@ def test_every_scene_gets_its_own_truth(tmp_path: Path) -> None:
         write_table(tmp_path / f"{split}.rays.parquet", rays)
         chunks = list(scenes.generate(recipe, task, split, rays, config.seed))
         index = tmp_path / f"{split}.index.parquet"
-        cut = (SceneChunk(chunk.iq, chunk.metadata, chunk.labels) for chunk in chunks)
+        cut = (SceneChunk.of(chunk) for chunk in chunks)
         write_scenes(tmp_path / f"{split}.parquet", index, cut, label_field(config.tasks[task]))
         ids = iter(read_index(index)["scene_id"].to_pylist())
         for key in reversed(scenes.chunk_keys(recipe, task, split)):

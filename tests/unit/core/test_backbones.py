@@ -237,10 +237,10 @@ def test_a_device_that_is_not_there_is_one_line(tmp_path, monkeypatch):
     data = graph().SerializeToString()
     (tmp_path / "m.onnx").write_bytes(data)
     monkeypatch.setattr("onnxruntime.get_available_providers", lambda: ["CPUExecutionProvider"])
-    with pytest.raises(InputError, match="model m: device: onnxruntime has no cuda here, expected cpu"):
+    with pytest.raises(InputError, match="model m: device: onnxruntime has no cuda here, expected cpu or auto"):
         load_backbone(ModelConfig(**BASE, onnx="m.onnx", weights_sha256=sha(data), device="cuda"), tmp_path)
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    with pytest.raises(InputError, match="model m: device: torch has no cuda here, expected cpu"):
+    with pytest.raises(InputError, match="model m: device: torch has no cuda here, expected cpu or auto"):
         load_backbone(ModelConfig(**PRIOR, device="cuda"))
 
 

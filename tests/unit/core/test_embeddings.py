@@ -64,6 +64,25 @@ def test_every_scene_gets_its_own_embedding(scenes, tmp_path):
         assert embeddings.provenance == PROVENANCE
 
 
+def test_dead_and_exploding_features_are_said_in_the_log_once_for_all_scenes(scenes, tmp_path, caplog):
+    class Faulty(Seen):
+        embedding_dim = 5
+
+        def embed(self, iq, sample_rate_hz, center_frequency_hz):
+            rows = super().embed(iq, sample_rate_hz, center_frequency_hz)
+            # The second changes between batches alone, the third never.
+            dead = np.stack([rows[:, 1] * 0 + len(self.calls), rows[:, 1] * 0 + 7, rows[:, 1] * 1e9], axis=1)
+            return np.concatenate([rows, dead], axis=1).astype(np.float32)
+
+    write(tmp_path / "e.parquet", Seen(), scenes[0])
+    assert caplog.messages == []
+    write(tmp_path / "e.parquet", Faulty(), scenes[0])
+    where = f"model seen: {tmp_path / 'e.parquet'}:"
+    assert caplog.messages[0] == f"{where} 1 of 5 features are dead"
+    assert caplog.messages[1].startswith(f"{where} feature 4 is up to")
+    assert len(caplog.messages) == 2
+
+
 def test_a_backbone_sees_batches_of_one_carrier_and_rate_and_no_label(scenes):
     path, iq = scenes
     backbone = Seen()
@@ -177,3 +196,10 @@ def test_missing_and_repeated_scenes_are_named(tmp_path):
     pq.write_table(pa.table([["a", "a"], [[1.0, 2.0], [3.0, 4.0]]], schema=schema), tmp_path / "e.parquet")
     with pytest.raises(InputError, match="a occurs twice"):
         Embeddings.read(tmp_path / "e.parquet")
+
+
+def test_antennas_side_by_side_are_as_many_features_to_the_log(scenes, tmp_path, caplog):
+    contract = Contract(per_antenna="concat")
+    write_embeddings(tmp_path / "e.parquet", Seen(), [scenes[0]], contract=contract, provenance=PROVENANCE)
+    assert Embeddings.read(tmp_path / "e.parquet").values.shape == (10, 4)
+    assert caplog.messages == []

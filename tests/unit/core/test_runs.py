@@ -213,3 +213,15 @@ def test_equal_predictions_under_several_names_are_said_once(world, folds):
     lines = model_caveats(world.manifest, [named(run, "a"), other, named(run, "b"), part, reference])
     told = [line for line in lines if "same predictions" in line]
     assert [line.partition(" have")[0] for line in told] == ["a, b and part"]
+
+
+def test_scores_of_another_device_are_marked(world, folds):
+    run = collect(world, folds)
+    manifest = run.run_manifest
+    provenance = manifest.model_provenance.model_copy(update={"device": "cuda"})
+    gpu = run.model_copy(
+        update={"model": "gpu", "run_manifest": manifest.model_copy(update={"model_provenance": provenance})}
+    )
+    told = "Embeddings of gpu (cuda) were made on another device than a CPU, which gives scores near these."
+    assert told in model_caveats(world.manifest, [run, gpu])
+    assert not [line for line in model_caveats(world.manifest, [run]) if "device" in line]

@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from common.errors import InputError
+from emma.data.reference import Reference, reference_of
 from emma.data.samples import FULL_SCALE, convert, revert
 from emma.data.scenes import (
     INDEX_SCHEMA,
@@ -293,3 +294,69 @@ def test_scenes_identified_together_are_those_identified_one_by_one():
     singly = [identify(*scene, row) for *scene, row in zip(*stored, table.to_pylist(), strict=True)]
     assert list(zip(*identify_all(stored, table), strict=True)) == singly
     assert len({scene_id for scene_id, _ in singly}) == 5
+
+
+REFERENCE = Reference(size=4, prefix=1, carriers=(-1, 1), values=((1.0, 0.0), (0.0, -1.0)))
+
+
+def referring(starts, reference=REFERENCE, seed=0):
+    def chunk(columns):
+        return SceneChunk(samples(len(starts), seed), columns | {"reference_start": starts}, {}, reference)
+
+    return chunk
+
+
+def test_scenes_with_a_reference_say_so_in_file_index_and_ids(tmp_path, scene_columns, write):
+    path, index = tmp_path / "s.parquet", tmp_path / "index.parquet"
+    write_scenes(path, index, [referring([1, None])(scene_columns(2)), referring([3], seed=1)(scene_columns(1))])
+    parts = list(iterate_scenes(path))
+    assert [reference_of(table.schema) for table, _ in parts] == [REFERENCE, REFERENCE]
+    assert pa.concat_tables([table for table, _ in parts])["reference_start"].to_pylist() == [1, None, 3]
+    assert read_index(index).schema.names == [*INDEX_SCHEMA.names, "reference_start"]
+    found = read_index(index)
+    write_scenes(path, index, [referring([1, 2])(scene_columns(2)), referring([3], seed=1)(scene_columns(1))])
+    moved = read_index(index)
+    same = [one == other for one, other in zip(found["scene_id"], moved["scene_id"], strict=True)]
+    assert same == [True, False, True]
+    assert found["iq_sha256"].equals(moved["iq_sha256"])
+    stored = convert(samples(1, 1))
+    metadata = {name: found[name][2].as_py() for name in [*METADATA_SCHEMA.names, "reference_start"]}
+    assert identify(stored.pairs[0], stored.scale[0], metadata)[0] == found["scene_id"][2].as_py()
+    changed(path, reference_start=[1, 1, 3])
+    with pytest.raises(InputError, match=r"scene_id: .* does not match its content"):
+        list(iterate_scenes(path))
+    # Without one, nothing of it is there.
+    plain = write(samples(2))
+    assert reference_of(next(iterate_scenes(plain))[0].schema) is None
+
+
+def test_a_reference_and_its_start_go_together(tmp_path, scene_columns):
+    paths = tmp_path / "s.parquet", tmp_path / "index.parquet"
+    columns = scene_columns(2)
+    for chunk in (SceneChunk(samples(2), columns, {}, REFERENCE), referring([1, 2], None)(columns)):
+        with pytest.raises(InputError, match="reference_start: expected with a reference symbol, and only then"):
+            write_scenes(*paths, [chunk])
+    other = Reference(size=4, prefix=0, carriers=(1,), values=((1.0, 0.0),))
+    with pytest.raises(InputError, match="reference: two symbols, expected one per file"):
+        write_scenes(*paths, [referring([1, 2])(columns), referring([1, 2], other, 1)(columns)])
+    assert not any(path.exists() for path in paths)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"values": [[1.0, 0.0]]}, "expected one for each carrier"),
+        ({"values": [[1.0, 0.0], [0.0, 0.0]]}, "none of them zero"),
+        ({"carriers": [1, -1]}, "in order of frequency"),
+        ({"carriers": [1, 1]}, "each once"),
+        ({"carriers": [-1, 2]}, "of an FFT of this size"),
+        ({"carriers": [-3, 1]}, "of an FFT of this size"),
+        ({"size": 0}, "size"),
+        ({"root": 1}, "root"),
+    ],
+)
+def test_a_symbol_that_is_none_is_refused(change, message):
+    known = {"size": 4, "prefix": 1, "carriers": [-1, 1], "values": [[1.0, 0.0], [0.0, -1.0]]}
+    assert Reference.of(known) == REFERENCE
+    with pytest.raises(InputError, match=message):
+        Reference.of(known | change)

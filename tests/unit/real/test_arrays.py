@@ -151,7 +151,7 @@ def test_another_circle_needs_no_trick(converted, release, recipe, tmp_path):
     sides = []
     for split in ("TRAIN", "DEV"):
         paths = tmp_path / f"{split}.parquet", tmp_path / f"{split}.index.parquet"
-        chunks = (SceneChunk(c.iq, c.metadata, c.labels) for c in generate(made, one.name, split, release.seed))
+        chunks = (SceneChunk.of(c) for c in generate(made, one.name, split, release.seed))
         write_scenes(*paths, chunks, label)
         sides.append(paths)
     sides.append((scenes, index))

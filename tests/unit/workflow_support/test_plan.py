@@ -75,6 +75,25 @@ def test_a_function_that_is_not_there_is_refused_in_the_plan(root, model, change
     assert str(caught.value).startswith(f"config/models/{model}.yaml: {message}")
 
 
+def test_a_typo_in_what_pretraining_saw_is_refused_in_the_plan(root):
+    path = root / "config/models/dsp.yaml"
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"pretraining": {"environments": ["E_URBN"]}}))
+    with pytest.raises(InputError) as caught:
+        Plan(CONFIG, root)
+    told = "config/models/dsp.yaml: pretraining.environments: E_URBN is unknown, did you mean E_URBAN?"
+    assert str(caught.value) == told
+
+
+def test_words_for_readers_make_nothing_stale_but_the_cost(root):
+    before = Plan(CONFIG, root)
+    path = root / "config/models/dsp.yaml"
+    told = {"description": "other words", "link": "https://example.org", "expects": {"rms": 1.0}}
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | told))
+    after = Plan(CONFIG, root)
+    assert after.model_text("dsp") == before.model_text("dsp")
+    assert after.described_text("dsp") != before.described_text("dsp")
+
+
 def test_packages_of_another_environment_are_left_to_the_jobs(root):
     path = root / "config/models/dsp.yaml"
     path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"factory": "elsewhere:build"}))
@@ -213,3 +232,39 @@ def test_captures_of_ones_own_are_reported_beside_the_surrogates(root):
         names[str(captures)[:9]] = {plan.gap_report().name, plan.gap_report("md").name}
     assert names["surrogate"] == {"sim_to_real.json", "sim_to_real.md"}
     assert names["[{'name':"] == {"sim_to_real_captures.json", "sim_to_real_captures.md"}
+
+
+ESTIMATES = {"view": "csi"}
+
+
+def refused_view(root, release, **change):
+    edited(root, "config/models/dsp.yaml", lambda value: value.update(ESTIMATES | change))
+    with pytest.raises(InputError) as caught:
+        Plan(CONFIG | {"release": release}, root)
+    return str(caught.value)
+
+
+def test_a_view_of_channel_estimates_is_refused_where_scenes_carry_no_reference(root):
+    said = "config/models/dsp.yaml: view: csi: scenes of {} in release {} carry no reference symbol, {}"
+    others = "E-ID-DRONE, E-ID-FP, E-ID-AMC"
+    assert refused_view(root, "v1.0") == said.format(others, "v1.0", "expected tasks: [E-LOC-AOA, E-LOC-LOS]")
+    every = f"E-LOC-AOA, E-LOC-LOS, {others}"
+    assert refused_view(root, "v0.1") == said.format(every, "v0.1", "nor do those of its other tasks")
+    both = {"tasks": ["E-LOC-AOA", "E-LOC-LOS"]}
+    assert "scenes of E-LOC-AOA, E-LOC-LOS in release v0.1" in refused_view(root, "v0.1", **both)
+    assert Plan(CONFIG | {"release": "v1.0"}, root).tasks_of("dsp") == both["tasks"]
+
+
+@pytest.mark.parametrize("rules", [{"antennas": 1}, {"per_antenna": "mean"}, {"per_antenna": "first", "antennas": 1}])
+def test_a_model_that_gets_one_antenna_is_told_what_it_cannot_see(root, rules):
+    edited(root, "config/models/dsp.yaml", lambda value: value.update(rules))
+    said = "config/models/dsp.yaml: one antenna at a time cannot see a bearing: expect the floor on E-LOC-AOA"
+    assert Plan(CONFIG, root).notices() == [said]
+    edited(root, "config/models/dsp.yaml", lambda value: value.update({"tasks": ["E-LOC-LOS", "E-ID-AMC"]}))
+    assert Plan(CONFIG, root).notices() == []
+
+
+@pytest.mark.parametrize("rules", [{}, {"antennas": 2}, {"antennas": 1, "per_antenna": "concat"}])
+def test_a_model_that_gets_several_antennas_is_told_nothing(root, rules):
+    edited(root, "config/models/dsp.yaml", lambda value: value.update(rules))
+    assert Plan(CONFIG, root).notices() == []

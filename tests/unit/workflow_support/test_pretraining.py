@@ -12,7 +12,7 @@ from emma.data.release import load_release_config
 from workflow_support.pretraining import FIELDS, Known
 
 RELEASES = Path(__file__).parents[3] / "config" / "releases"
-KNOWN = Known(load_release_config(RELEASES / "tiny.yaml"), RELEASES)
+KNOWN = Known(load_release_config(RELEASES / "tiny.yaml"), "tiny.yaml", RELEASES)
 
 
 @pytest.mark.parametrize(

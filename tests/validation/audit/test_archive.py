@@ -250,3 +250,15 @@ def test_a_hostile_parquet_schema_ends_within_bounded_memory(kind, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 2, done.stdout + done.stderr
     assert done.stderr.count("\n") == 1 and "hostile.zip" in done.stderr
+
+
+def test_what_is_measured_on_one_machine_stays_out(checkout):
+    results = Results(checkout / "results", checkout)
+    before = archive.result_files(results)
+    speed = results.layout.report("speed")
+    speed.write_text("{}")
+    try:
+        assert archive.result_files(results) == before
+        assert any(name.startswith("reports/") for name in before)
+    finally:
+        speed.unlink()

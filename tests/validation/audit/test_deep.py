@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from emma.audit.verify import Results, verify
-from emma.audit.verify.deep import Refitted, Regenerated
+from emma.audit.verify.deep import Reembedded, Refitted, Regenerated
 from emma.data.labels import AZIMUTH, read_labels
+from emma.data.provenance import Provenance
+from emma.data.reference import Reference
 from emma.data.scenes import SceneChunk, iterate_scenes
 from emma.data.tables import matrix_to_lists
 from emma.evaluation.fitting import PREDICTION_SCHEMA
@@ -107,3 +109,37 @@ def test_a_forged_readout_under_new_hashes_is_seen_by_the_fit_alone(tmp_path, mo
     found = faults(verify(results, [Refitted(share=1)]))
     place = "leave-one-environment-out/E_URBAN/predictions.parquet: scores: differ by"
     assert [f"folds/many/{task}/{place}" in fault for task, fault in zip(LINEAR, found, strict=True)] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("change", "device", "seen"),
+    [(5e-4, "cpu", False), (5e-3, "cpu", True), (5e-3, "cuda", False), (5e-2, "cuda", True)],
+)
+def test_embeddings_of_a_gpu_are_compared_within_a_tolerance_of_their_own(pristine, monkeypatch, change, device, seen):
+    results = Results(pristine / "results", pristine)
+
+    def again(backbone, iq, index, contract):
+        task = index["task"][0].as_py()
+        rows = results.embeddings(backbone, TaskID(task)).of(index["scene_id"])
+        return rows + np.float32(change * np.abs(rows).max()) if rows.size else rows
+
+    def load(config, *_):
+        return config.name, Provenance.of(config.name, config, config.pretraining).model_copy(update={"device": device})
+
+    monkeypatch.setattr("emma.audit.verify.deep.embed_batch", again)
+    monkeypatch.setattr("emma.audit.verify.deep.load_backbone", load)
+    (outcome,) = verify(results, [Reembedded()])
+    assert outcome.checked > 0
+    assert any("differs by" in fault for fault in outcome.faults) == seen
+    assert all("differs by" in fault for fault in outcome.faults)
+
+
+def test_another_reference_symbol_than_the_recipes_is_seen(pristine, recipe):
+    """What a receiver knows of the symbol is in no hash: the recipe alone tells."""
+    symbol = Reference(size=4, prefix=1, carriers=(1,), values=((1.0, 0.0),))
+
+    def with_symbol(results):
+        return ((*place, chunk._replace(reference=symbol)) for *place, chunk in recipe(results))
+
+    (fault,) = faults(verify(Results(pristine / "results", pristine), [Regenerated(with_symbol)]))
+    assert fault.endswith("scenes/E-LOC-AOA/DEV.parquet: reference: another symbol than the recipe gives")

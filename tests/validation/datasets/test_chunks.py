@@ -14,7 +14,7 @@ from emma.data.extends import read_extended
 from rfgen import channels, scenes
 from rfgen.recipe import Recipe
 from rfgen.scenes import SPLITS, TASKS
-from rfgen.scenes.base import COLUMNS
+from rfgen.scenes.base import COLUMNS, REFERENCE_START
 
 
 def same(a: scenes.Chunk, b: scenes.Chunk) -> bool:
@@ -40,7 +40,7 @@ def test_shapes_columns_and_counts(tiny, task: str, split: str) -> None:
     for chunk in made:
         assert chunk.iq.dtype == np.complex64
         assert chunk.iq.shape[1:] == (params.antennas, params.samples)
-        assert tuple(chunk.metadata) == COLUMNS
+        assert tuple(chunk.metadata) == (*COLUMNS, *([] if chunk.reference is None else [REFERENCE_START]))
         assert {len(column) for column in (chunk.metadata | chunk.labels).values()} == {len(chunk)}
         assert np.isfinite(chunk.iq.view(np.float32)).all()
         # The pool says nothing of its labels; every other scene has all of its task's, of their types.

@@ -128,7 +128,7 @@ def made_release(data: dict, results: Path) -> Release:
             folder.mkdir(parents=True, exist_ok=True)
             made = scenes.generate(recipe, task.value, split.value, rays, config.seed)
             files = folder / f"{split.value}.parquet", folder / f"{split.value}.index.parquet"
-            cut = (SceneChunk(chunk.iq, chunk.metadata, chunk.labels) for chunk in made)
+            cut = (SceneChunk.of(chunk) for chunk in made)
             write_scenes(*files, cut, label_field(config.tasks[task]))
             paths.setdefault(task, {})[split] = files[1]
     manifest = freeze(config, paths, rfgen.__version__, rfgen.source_digest())

@@ -18,9 +18,13 @@ from emma.backbones.base import IQ, Backbone, Embeddings
 from emma.backbones.config import ModelConfig
 from emma.backbones.embed import embed_batch
 from emma.data.provenance import Provenance
+from emma.data.reference import REFERENCE_START
 from emma.data.scenes import iterate_scenes
 from emma.data.tables import open_parquet
 from emma.tasks import TaskID, TaskSpec
+
+#: Columns of an index that a model's input depends on.
+SHOWN = ("sample_rate_hz", "center_frequency_hz", REFERENCE_START.name)
 
 #: Scenes of a task that a model is looked at with.
 SCENES = 16
@@ -48,7 +52,8 @@ def spread_sample(path: str | Path, count: int = SCENES) -> Sample:
     for table, samples in iterate_scenes(path, verify=False):
         rows = [row - start for row in picked if start <= row < start + len(table)]
         iq.append(samples[rows])
-        index.append(table.select(["sample_rate_hz", "center_frequency_hz"]).take(pa.array(rows, pa.int64())))
+        shown = table.select([name for name in SHOWN if name in table.column_names])
+        index.append(shown.take(pa.array(rows, pa.int64())))
         start += len(table)
     if not picked:
         raise InputError(f"{path}: expected at least one scene")
@@ -59,9 +64,17 @@ class Blocked(InputError):  # noqa: N818 (no error of the model: an earlier chec
     """Nothing to look at, for a reason that an earlier check has given."""
 
 
+class Doubt(InputError):  # noqa: N818 (no error: the model can be run, and its author should look)
+    """Something that is allowed, and seldom meant."""
+
+
 @dataclass(frozen=True)
 class Finding:
-    """What one check found: ``ok``, ``FAULT``, ``info`` (nothing is asked), ``skip`` (a fault above is in the way)."""
+    """What one check found.
+
+    ``ok``, ``FAULT``, ``warn`` (allowed, and seldom meant), ``info`` (nothing is asked), ``skip`` (a fault above is in
+    the way).
+    """
 
     name: str
     state: str
@@ -139,11 +152,42 @@ class Subject:
                 self._answers[task] = error
         return self._answers[task]
 
+    def samples_per_symbol(self, task: TaskID) -> tuple[float, float] | None:
+        """The range that a task's samples per symbol are drawn from; None where the recipe has none."""
+        stated = self.recipe.get("tasks", {}).get(task, {}).get("samples_per_symbol")
+        return None if stated is None else (float(stated[0]), float(stated[-1]))
+
     def rows(self, task: TaskID) -> Embeddings:
         """The embeddings of a task's scenes; Blocked where there are none."""
         if isinstance(answer := self.answer(task), InputError):
             raise Blocked(f"{task} has no embeddings")
         return answer
+
+
+class Handed:
+    """A backbone that also notes what it is handed: the level of the complex samples, and their rate.
+
+    Attributes:
+        rms: root mean square of the samples' magnitude, whatever the layout.
+        sample_rate_hz: of the last call.
+    """
+
+    def __init__(self, backbone: Backbone) -> None:
+        self.name, self.embedding_dim = backbone.name, backbone.embedding_dim
+        self.sample_rate_hz, self._power, self._count = 0.0, 0.0, 0
+        self._backbone = backbone
+
+    def embed(self, iq: NDArray[Any], sample_rate_hz: float, center_frequency_hz: float) -> Embeddings:
+        """Note, and hand on."""
+        self.sample_rate_hz = sample_rate_hz
+        self._power += float((np.abs(iq).astype(np.float64) ** 2).sum())
+        self._count += iq.size if np.iscomplexobj(iq) else iq.size // 2
+        return self._backbone.embed(iq, sample_rate_hz, center_frequency_hz)
+
+    @property
+    def rms(self) -> float:
+        """Over all that was handed on."""
+        return float(np.sqrt(self._power / max(self._count, 1)))
 
 
 class Check(ABC):
@@ -163,6 +207,8 @@ class Check(ABC):
             return Finding(self.name, "info" if self.informs else "ok", self.look(subject))
         except Blocked as error:
             return Finding(self.name, "skip", str(error))
+        except Doubt as error:
+            return Finding(self.name, "warn", str(error))
         except InputError as error:
             return Finding(self.name, "FAULT", " ".join(str(error).split()))
         except Exception as error:  # noqa: BLE001 (a model may raise anything, and its size exhaust the memory)
@@ -177,21 +223,28 @@ class TaskCheck(Check):
         """What was found on one task."""
 
     def look(self, subject: Subject) -> str:
-        """What was found on all of them; faults alone where there are some."""
-        texts: dict[str, list[str]] = {"ok": [], "fault": [], "skip": []}
+        """What was found on all of them; faults alone where there are some, or else doubts."""
+        texts: dict[str, list[str]] = {"ok": [], "fault": [], "doubt": [], "skip": []}
         for task in subject.samples:
             try:
                 state, text = "ok", self.look_at(subject, task)
             except Blocked as error:
                 state, text = "skip", str(error)
+            except Doubt as error:
+                state, text = "doubt", str(error)
             except InputError as error:
                 state, text = "fault", str(error)
             texts[state].append(text if text.startswith(task) else f"{task} {text}")
-        if texts["fault"]:
-            raise InputError("; ".join(texts["fault"]))
-        if not texts["ok"]:
-            raise Blocked("; ".join(texts["skip"]))
-        return "; ".join(_joined(texts["ok"], len(subject.samples)) + texts["skip"])
+        # What is wrong with the only task that is looked at names it; what is alike on all of several is said once.
+        total = len(subject.samples)
+        joined = {state: _joined(found, total if state == "ok" or total > 1 else 0) for state, found in texts.items()}
+        if joined["fault"]:
+            raise InputError("; ".join(joined["fault"]))
+        if joined["doubt"]:
+            raise Doubt("; ".join(joined["doubt"]))
+        if not joined["ok"]:
+            raise Blocked("; ".join(joined["skip"]))
+        return "; ".join(joined["ok"] + joined["skip"])
 
 
 def _joined(texts: Sequence[str], total: int) -> list[str]:

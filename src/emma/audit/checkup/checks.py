@@ -5,14 +5,17 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 
 from common.errors import InputError
-from emma.audit.checkup.base import Blocked, Check, Subject, TaskCheck
+from emma.audit.checkup.base import Blocked, Check, Doubt, Handed, Subject, TaskCheck
 from emma.backbones.base import Embeddings
+from emma.backbones.cost import count_macs, count_parameters
 from emma.backbones.embed import NotFiniteError
+from emma.backbones.features import DISTINCT, Spread
+from emma.backbones.sight import unseen
+from emma.backbones.units import joined_width
 from emma.data.provenance import Pretraining, with_sets
 from emma.readouts import make_readout
 from emma.results.runs import met_in_pretraining
@@ -21,10 +24,10 @@ from emma.tasks import TaskID
 #: Most that a row may move with its batch, its neighbours or its order, relative to the row's largest value.
 ALONE = 1e-4
 
-#: Least that rows of different scenes must differ by, relative to the largest value of all.
-DISTINCT = 1e-5
-
 _GAIN_DB = 20.0
+
+#: A level, or a number of samples per symbol, that is off by more than this factor is far from what was declared.
+FAR = 2.0
 
 
 class Loads(Check):
@@ -42,6 +45,8 @@ class Loads(Check):
             raise InputError(f"embedding_dim: expected a whole number from 0 on, found {width!r}")
         subject.backbone = backbone
         told = f"{subject.config.factory or subject.config.onnx} in {seconds:.1f} s"
+        if subject.config.device != "cpu" and subject.provenance is not None:
+            told += f" on {subject.provenance.device}"
         if (head := getattr(backbone, "head", None)) is not None and subject.config.onnx and head.kind == "softmax":
             told += f"; its output is a softmax: output: {head.hidden.name} takes the layer before the last"
         return told
@@ -53,14 +58,13 @@ class Weights(Check):
     name = "weights"
 
     def look(self, subject: Subject) -> str:
-        """Their SHA-256, which loading has compared, and their number."""
+        """Their SHA-256, which loading has compared."""
         _ = subject.backbone
         digest = None if subject.provenance is None else subject.provenance.weights_sha256
         if digest is None:
             return "none: what the model is, its code and options say"
         pinned = "as pinned" if subject.config.weights_sha256 else "made by its pretrain rule"
-        count = f", {_parameters(subject.weights):,} parameters" if subject.weights else ""
-        return f"SHA-256 {digest[:16]}… {pinned}{count}"
+        return f"SHA-256 {digest[:16]}… {pinned}"
 
 
 class Shape(TaskCheck):
@@ -85,7 +89,8 @@ class Capacity(TaskCheck):
 
     def look_at(self, subject: Subject, task: TaskID) -> str:
         """Compare with the caps of a task."""
-        spec, width = subject.specs[task], subject.backbone.embedding_dim
+        spec, antennas = subject.specs[task], subject.samples[task].iq.shape[1]
+        width = joined_width(subject.config, subject.backbone.embedding_dim, antennas)
         pinned = spec.readout
         if width > pinned.max_embedding_dim:
             raise InputError(f"embedding_dim: {width} is wider than the pinned {pinned.max_embedding_dim}")
@@ -176,6 +181,64 @@ class Dependent(TaskCheck):
         return f"{varied} of {rows.shape[1]} features vary"
 
 
+class Features(TaskCheck):
+    """No feature is constant, and none is so much larger than the others that something has overflowed."""
+
+    name, informs = "features", True
+
+    def look_at(self, subject: Subject, task: TaskID) -> str:
+        """Their spread over the scenes."""
+        rows = subject.rows(task)
+        spread = Spread()
+        spread.add(rows)
+        if faults := spread.faults():
+            raise Doubt(", ".join(faults))
+        return "none dead, none far larger than the others"
+
+
+class Expected(TaskCheck):
+    """The level and the samples per symbol are near those that the config says the model was trained on."""
+
+    name, informs = "expected input", True
+
+    def look_at(self, subject: Subject, task: TaskID) -> str:
+        """What the model is handed, against ``expects``."""
+        _ = subject.rows(task)
+        if (expects := subject.config.expects) is None:
+            return "nothing declared (see expects)"
+        heard = Handed(subject.backbone)
+        subject.embed(subject.samples[task], backbone=heard)
+        told: list[str] = []
+        far: list[str] = []
+        if expects.rms is not None:
+            times = heard.rms / expects.rms
+            text = f"level {heard.rms:.3g} rms, {_decibels(times)} from the declared {expects.rms:.3g}"
+            (told if 1 / FAR <= times <= FAR else far).append(f"{text} (see normalise and gain_db)")
+        if expects.samples_per_symbol is not None and (made := subject.samples_per_symbol(task)) is not None:
+            scale = heard.sample_rate_hz / float(subject.samples[task].index["sample_rate_hz"][0].as_py())
+            low, high = made[0] * scale, made[1] * scale
+            text = f"{low:.3g} to {high:.3g} samples per symbol, declared {expects.samples_per_symbol:.3g}"
+            near = low / FAR <= expects.samples_per_symbol <= high * FAR
+            (told if near else far).append(f"{text} (see sample_rate_hz)")
+        if far:
+            raise Doubt("; ".join(far))
+        return "; ".join(told) or "nothing to compare"
+
+
+class Costs(TaskCheck):
+    """Parameters, and multiply-accumulates per scene."""
+
+    name, informs = "cost", True
+
+    def look_at(self, subject: Subject, task: TaskID) -> str:
+        """Count one batch."""
+        _ = subject.rows(task)
+        sample = subject.samples[task]
+        macs, reason = count_macs(subject.backbone, sample.iq, sample.index, subject.config)
+        told = f"{macs:,} multiply-accumulates per scene" if macs is not None else f"operations unknown ({reason})"
+        return f"{count_parameters(subject.backbone, subject.weights):,} parameters, {told}"
+
+
 class PowerSensitive(TaskCheck):
     """How far the embedding follows the scenes' random gain, which carries no information."""
 
@@ -189,6 +252,17 @@ class PowerSensitive(TaskCheck):
         if moved <= ALONE:
             return f"{_GAIN_DB:g} dB more change nothing"
         return f"{_GAIN_DB:g} dB more move it by {moved:.0%} of the largest value (scenes carry a random gain)"
+
+
+class Antennas(Check):
+    """Whether the model sees what lies between antennas, where a task asks for it."""
+
+    name, informs = "antennas", True
+
+    def look(self, subject: Subject) -> str:
+        """By the contract alone."""
+        text = unseen(subject.config, {task: subject.specs[task] for task in subject.samples})
+        return text or ("one at a time" if subject.config.sees_one_antenna else "as declared, together or side by side")
 
 
 class Speed(TaskCheck):
@@ -218,7 +292,8 @@ class Memory(Check):
         """Of the process, and of the GPU where the model runs on one."""
         _ = subject.backbone
         text = f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB, libraries included"
-        if subject.config.device == "cuda" and (torch := sys.modules.get("torch")) is not None:
+        on_gpu = subject.provenance is not None and subject.provenance.device == "cuda"
+        if on_gpu and (torch := sys.modules.get("torch")) is not None:
             text += f"; {torch.cuda.max_memory_allocated() / 2**20:.0f} MiB by torch on the GPU"
         return text
 
@@ -268,7 +343,11 @@ CHECKS: tuple[type[Check], ...] = (
     Deterministic,
     Alone,
     Dependent,
+    Features,
+    Expected,
     PowerSensitive,
+    Costs,
+    Antennas,
     Speed,
     Memory,
     Declared,
@@ -291,13 +370,5 @@ def _moved(actual: Embeddings, rows: Embeddings) -> float:
     return float(np.abs(actual.astype(np.float64) - rows).max() / max(np.abs(rows).max(), 1e-30))
 
 
-def _parameters(path: Path) -> int:
-    """Numbers in a file of weights: its tensors, or an ONNX graph's initial values."""
-    if path.suffix == ".safetensors":
-        from safetensors import safe_open
-
-        with safe_open(path, "numpy") as file:
-            return sum(int(np.prod(file.get_slice(name).get_shape())) for name in file.keys())  # noqa: SIM118
-    import onnx
-
-    return sum(int(np.prod(tensor.dims)) for tensor in onnx.load(path).graph.initializer)
+def _decibels(times: float) -> str:
+    return f"{round(20 * np.log10(max(times, 1e-30))):+d} dB"

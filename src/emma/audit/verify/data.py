@@ -14,7 +14,7 @@ from emma.audit.verify.captures import capture_files
 from emma.audit.verify.results import Results
 from emma.data.published import PUBLISHED, config_hash, differences, load_published, published_release
 from emma.data.release import DataReleaseManifest, SplitRecord, load_release_config
-from emma.data.scenes import INDEX_SCHEMA, iterate_scenes, read_index
+from emma.data.scenes import iterate_scenes, read_index
 from emma.results.layout import Layout
 from emma.tasks import Split, TaskID
 
@@ -201,7 +201,7 @@ class Scenes(Check):
                 index = read_index(index_path)
                 start = 0
                 for rows, _ in iterate_scenes(path):
-                    expected = index.slice(start, rows.num_rows).select(INDEX_SCHEMA.names).replace_schema_metadata()
+                    expected = index.slice(start, rows.num_rows).replace_schema_metadata()
                     if not rows.replace_schema_metadata().equals(expected):
                         raise InputError(f"{path}: rows from {start} on differ from those of {index_path.name}")
                     start += rows.num_rows

@@ -9,16 +9,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from common.errors import InputError
 from common.hashing import sha256
 from emma.audit.verify.base import Check
 from emma.audit.verify.results import Results
 from emma.backbones.config import config_file, load_model_config
+from emma.backbones.cost import cost_of, first_batches
 from emma.backbones.embed import embed_batch
 from emma.backbones.load import load_backbone
 from emma.data.folds import row_keys
 from emma.data.labels import plain_values
+from emma.data.reference import reference_of
 from emma.data.samples import convert, iq_hashes
 from emma.data.scenes import Columns, SceneChunk, index_table, iterate_scenes
 from emma.data.tables import lists_to_matrix
@@ -29,6 +32,10 @@ from emma.tasks import Split, TaskID, TaskSpec, target_of
 #: Differences allowed where floating point differs between machines: of samples and embeddings, relative to the
 #: largest in the scene or row; of refitted predictions as ``Target.distance`` measures them (degrees or relative).
 SAMPLES, EMBEDDED, REFITTED = 1e-4, 1e-3, 1e-3
+
+#: The same of embeddings, where those of the results or those made again come from a GPU: its convolutions round their
+#: factors to 10 bits (TF32), 5e-4 each, and add up in another order.
+EMBEDDED_ON_GPU = 1e-2
 
 #: A chunk made again: task, split, number of the chunk's first scene in the split, and the scenes.
 Chunk = tuple[TaskID, Split, int, SceneChunk]
@@ -61,6 +68,8 @@ class Regenerated(Check):
                     self._near(path, start, iq)
                 elif iq_hashes(stored) != frozen["iq_sha256"].to_pylist():
                     self.fault(path, f"scenes from {start} on: other samples than the recipe gives")
+                if path.is_file() and reference_of(pq.read_schema(path), path) != chunk.reference:
+                    self.fault(path, "reference: another symbol than the recipe gives")
                 self._columns(results.layout.index(task, split), start, frozen, chunk.metadata)
                 self._columns(results.layout.labels(task, split), start, frozen, chunk.labels)
         self.note = f"{identical} chunks bit for bit"
@@ -107,17 +116,54 @@ class Reembedded(Check):
                 with self.item(path):
                     config = load_model_config(config_path)
                     weights, root = results.layout.weights(model), results.project or results.root
-                    backbone, _ = load_backbone(config, root, weights if weights.is_file() else None)
+                    if config.device == "cuda":
+                        config = config.model_copy(update={"device": "auto"})
+                    backbone, now = load_backbone(config, root, weights if weights.is_file() else None)
                     index, iq = next(iterate_scenes(scenes))
                     expected = embed_batch(backbone, iq, index, config)
                     actual = results.embeddings(model, task).of(index["scene_id"])
                     if actual.shape != expected.shape:
                         self.fault(path, f"expected width {expected.shape[1]}, found {actual.shape[1]}")
-                    elif expected.size and not _relative(actual, expected) <= EMBEDDED:
+                        continue
+                    devices = {now.device, results.embeddings(model, task).provenance.device}
+                    allowed = EMBEDDED if devices == {"cpu"} else EMBEDDED_ON_GPU
+                    if expected.size and not _relative(actual, expected) <= allowed:
                         self.fault(path, f"differs by {_relative(actual, expected):.1e} from what {model} gives")
         notes = [f"{absent} not at hand"] if absent else []
         notes += [f"{model}'s come from the generator" for model in generated]
         self.note = ", ".join(notes)
+
+
+class Counted(Check):
+    """What the models cost, counted again."""
+
+    name: ClassVar[str] = "costs"
+
+    def run(self, results: Results) -> None:
+        """Load every model whose row has a cost and count on the same scenes."""
+        absent, layout, root = 0, results.layout, results.project or results.root
+        for model in results.costed():
+            config_path = root / "config" / "models" / f"{model}.yaml"
+            tasks = results.tasks_of(model)
+            scenes = {task: layout.scenes(task, Split.TRAIN) for task in tasks}
+            there = [*scenes.values(), *(layout.embeddings(model, task) for task in tasks), config_file(config_path)]
+            if not all(path.is_file() for path in there):
+                absent += 1
+                continue
+            path = layout.cost(model)
+            with self.item(path):
+                config, made = load_model_config(config_path), layout.weights(model)
+                pinned = config.weights or config.onnx
+                weights = made if made.is_file() else root / pinned if pinned else None
+                backbone, provenance = load_backbone(config, root, made if made.is_file() else None)
+                trained = {
+                    task: results.embeddings(model, task).of(results.labelled(task, Split.TRAIN)["scene_id"])
+                    for task in tasks
+                }
+                batches = first_batches(scenes, config.batch_size)
+                again = cost_of(config, backbone, provenance, batches, trained, weights)
+                self.compare(path, results.document(path), again)
+        self.note = f"{absent} not at hand" if absent else ""
 
 
 class Refitted(Check):

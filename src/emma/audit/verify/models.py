@@ -36,6 +36,8 @@ class Weights(Check):
                 made = config.pretrain is not None or isinstance(config, ControlConfig)
                 digest = provenance.weights_sha256 if made else config.weights_sha256
                 expected = Provenance.of(model, config, config.pretraining, digest)
+                # Where it ran, no config says; --deep embeds again.
+                expected = expected.model_copy(update={"device": provenance.device})
                 self.compare(path, {"model_provenance": provenance}, {"model_provenance": expected})
                 if isinstance(config, ControlConfig) and weights.is_file():
                     self._permuted(results, config, weights)

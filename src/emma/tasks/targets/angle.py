@@ -22,6 +22,7 @@ class Angle(Target):
     label_type: ClassVar[pa.DataType] = pa.float64()
     readouts: ClassVar[tuple[str, ...]] = ("ridge",)
     forms: ClassVar[tuple[str, ...]] = ("angles",)
+    needs_array: ClassVar[str | None] = "bearing"
 
     @classmethod
     def check(cls, spec: TaskSpec) -> None:
