@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from emma.backbones.base import IQ, Complex, Embeddings, Floats
 
 _TINY = 1e-12
+#: Least eigenvalue of a matrix of trace 1 or so, which rounding does not reach.
+_LEAST = 1e-9
 
 
 class Detector:
@@ -47,8 +49,10 @@ def eigenvalue_ratio(iq: Complex, sample_rate_hz: float = 1.0) -> Floats:
     Reference: Zeng and Liang, IEEE Transactions on Communications 57(6), 2009.
     """
     del sample_rate_hz
-    values = np.linalg.eigvalsh(iq @ iq.conj().transpose(0, 2, 1))
-    ratio: Floats = np.log((values[:, -1:] + _TINY) / (np.maximum(values[:, :1], 0.0) + _TINY))
+    covariance = iq @ iq.conj().transpose(0, 2, 1)
+    trace = np.trace(covariance, axis1=1, axis2=2).real[:, None, None]
+    values = np.maximum(np.linalg.eigvalsh(covariance / (trace + _TINY)), _LEAST)
+    ratio: Floats = np.log(values[:, -1:] / values[:, :1])
     return ratio
 
 
@@ -62,7 +66,7 @@ def coherence(iq: Complex, sample_rate_hz: float = 1.0) -> Floats:
     covariance = iq @ iq.conj().transpose(0, 2, 1)
     scale = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2).real + _TINY)
     values = np.linalg.eigvalsh(covariance / (scale[:, :, None] * scale[:, None, :]))
-    logs = np.log(np.maximum(values, _TINY))
+    logs = np.log(np.maximum(values, _LEAST))
     return np.stack([-logs.sum(axis=1), logs[:, -1]], axis=1)
 
 
