@@ -34,7 +34,13 @@ class ProjectConfig(Strict):
             "by `EMMA_HOLDOUT_SEED_FILE`) and a release that is committed to it"
         ),
     ]
-    models: Annotated[tuple[str, ...], Field(min_length=1, description="names of files in `models/`")]
+    models: Annotated[
+        tuple[str, ...],
+        Field(
+            min_length=1,
+            description="names of files in `models/`; a `reference` of tasks that the release lacks is left out",
+        ),
+    ]
     submissions: Annotated[
         tuple[str, ...],
         Field(

@@ -73,10 +73,16 @@ class Plan:
         check_metrics(self.release.tasks, self.release_path)
         self.models: dict[str, ModelConfig] = {}
         for name in self.config.models:
-            self.models[name] = self._model(name)
-            if self.models[name].has_control:
-                control = ControlConfig.of(self.models[name])
+            model = self._model(name)
+            # A textbook of tasks that the release lacks has no row in it: one list of models serves every release.
+            if model.kind == "reference" and not set(model.tasks) & set(self.release.tasks):
+                continue
+            self.models[name] = model
+            if model.has_control:
+                control = ControlConfig.of(model)
                 self.models[control.name] = control
+        if not self.models:
+            raise InputError(f"config/config.yaml: models: expected one that takes a task of {self.config.release}")
         known = Known(self.release, self.release_path, self.root / "config" / "releases")
         for name, model in self.models.items():
             known.check(model.pretraining, f"config/models/{name}.yaml")
@@ -86,8 +92,8 @@ class Plan:
         if self.eval_split is Split.HOLDOUT:
             holdout_seed(self.release)
         self.tasks = list(self.release.tasks)
-        for name in self.config.models:
-            check_view(self.models[name], self.models[name].tasks, self.release, f"config/models/{name}.yaml")
+        for name, model in self.models.items():
+            check_view(model, model.tasks, self.release, f"config/models/{name}.yaml")
         for spec in self.release.tasks.values():
             board_protocols(spec)
         self.submissions = self._submissions()
@@ -212,7 +218,7 @@ class Plan:
     def notices(self) -> list[str]:
         """What is to be said of a model before the run, a line each: that it cannot see what a task asks for."""
         lines = []
-        for name in self.config.models:
+        for name in (name for name in self.config.models if name in self.models):
             taken = {task: spec for task, spec in self.release.tasks.items() if task in self.models[name].tasks}
             if text := unseen(self.models[name], taken):
                 lines.append(f"config/models/{name}.yaml: {text}")

@@ -8,6 +8,8 @@ import signal
 import subprocess
 import time
 
+from emma.tasks import TaskID
+
 ONE_MODEL = "models=[dsp]"
 #: What another list of models changes: the board, the reports, the other model's own files and its pool.
 OTHERS = ("leaderboard", "figures/", "reports/", "embeddings/ssl_conv/", "folds/ssl_conv/", "runs/ssl_conv", "weights/")
@@ -43,7 +45,7 @@ KILLS = 20
 def delete_part(project, draw: random.Random) -> None:
     """Delete a drawn part of the results with what follows from it, so that the next run has work at several stages."""
     results = project.results
-    task = draw.choice(["E-LOC-AOA", "E-LOC-LOS", "E-ID-DRONE", "E-ID-FP", "E-ID-AMC"])
+    task = draw.choice([task.value for task in TaskID])
     lost = [results / "leaderboard.json", results / "runs"]
     folds = sorted(results.glob("folds/*/*/*/*"))
     lost += draw.sample(folds, min(6, len(folds)))

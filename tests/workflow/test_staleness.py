@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from emma.tasks import TaskID
+
 #: dsp, ssl_conv and its control.
 ROWS = 3
-SCORINGS = {"score_E_LOC_AOA", "score_E_LOC_LOS", "score_E_ID_DRONE", "score_E_ID_FP", "score_E_ID_AMC"}
+SCORINGS = {f"score_{task.value}".replace("-", "_") for task in TaskID}
 FOLD = "folds/dsp/E-LOC-AOA/leave-one-environment-out/E_URBAN"
 
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from common.streams import complex_normal, stream
-from emma.backbones.classical import arrays, channels, modulation, waveforms
+from emma.backbones.classical import arrays, channels, modulation, sensing, waveforms
 from emma.backbones.config import load_model_config
 from emma.backbones.inputs import normalise
 from emma.backbones.load import load_backbone
@@ -25,13 +25,21 @@ REFERENCES = {
     "cumulants": (TaskID.E_ID_AMC, (1, 1024)),
     "waveform_bank": (TaskID.E_ID_DRONE, (1, 4096)),
     "impairments": (TaskID.E_ID_FP, (1, 1024)),
+    "energy_detector": (TaskID.E_SC_SENSE, (4, 1024)),
+    "max_min_eigenvalue": (TaskID.E_SC_SENSE, (4, 1024)),
+    "antenna_coherence": (TaskID.E_SC_SENSE, (4, 1024)),
+    "cyclic_prefix": (TaskID.E_SC_SENSE, (4, 1024)),
 }
 RATE = 20e6
 
 
+def recipe_of(release: str) -> Recipe:
+    return Recipe.from_mapping(read_extended(CONFIG / "releases" / f"{release}.yaml")["rfgen"])
+
+
 @pytest.fixture(scope="module")
 def recipe() -> Recipe:
-    return Recipe.from_mapping(read_extended(CONFIG / "releases" / "v0.1.yaml")["rfgen"])
+    return recipe_of("v0.1")
 
 
 def shipped(name: str):
@@ -55,6 +63,9 @@ def test_options_are_what_the_recipe_states(recipe: Recipe) -> None:
     assert shipped("music")[2].options == stated
     uplink = recipe.tasks["E-LOC-LOS"]
     keys = ("subcarriers", "active_subcarriers", "cyclic_prefix")
+    spacings = recipe_of("v1.0").tasks["E-SC-SENSE"].families["nr-ofdm"].spacing_hz
+    told = shipped("cyclic_prefix")[2].options["useful_us"].split(",")
+    assert [float(useful) for useful in told] == pytest.approx([3.2, *(1e6 / s for s in sorted(spacings)[::-1])])
     assert shipped("k_factor_delay")[2].options == {key: getattr(uplink, key) for key in keys}
 
 
@@ -71,6 +82,32 @@ def test_a_scene_is_embedded_by_itself_and_finitely(name: str) -> None:
     assert np.isfinite(together).all()
     alone = np.concatenate([backbone.embed(scene[None], RATE, 2.44e9) for scene in iq])
     np.testing.assert_allclose(together, alone, rtol=1e-4, atol=1e-5)
+
+
+def test_detectors_of_a_user_see_what_they_are_for() -> None:
+    """One rank-one source: eigenvalues and coherence in closed form; antennas' gains move the coherence by nothing."""
+    rng = stream(0, "sensing")
+    gain = np.array([1.0, 0.5, 2.0, 1.5])[:, None]
+    signal, noise = complex_normal(rng, (1, 1, 200_000)), complex_normal(rng, (1, 4, 200_000))
+    iq = noise + np.sqrt(0.5) * signal
+    # The covariance is 1 + 0.5 ones: eigenvalues 3 and 1; its coherences are 1/3, so that 2 and three of 2/3 are left.
+    assert sensing.eigenvalue_ratio(iq)[0, 0] == pytest.approx(np.log(3), abs=0.02)
+    for given in (iq, gain * iq):
+        assert sensing.coherence(given)[0] == pytest.approx([-np.log(2 * (2 / 3) ** 3), np.log(2)], abs=0.02)
+    assert sensing.energy(10 * iq)[0, 0] == pytest.approx(20 + 10 * np.log10(1.5), abs=0.05)
+    with pytest.raises(ValueError, match="1 antennas, expected 2 or more"):
+        shipped("max_min_eigenvalue")[0].embed(iq[:, :1].astype(np.complex64), RATE, 2.44e9)
+
+
+def test_a_prefix_correlates_at_its_own_symbols_length() -> None:
+    """A share of 16/80 of a symbol repeats 3.2 us later; carriers of 60 and 30 kHz have other lengths."""
+    rng = stream(0, "prefix")
+    values = ofdm.random_values(rng, (1000, 52), "QPSK")
+    iq = ofdm.modulate(values, ofdm.carriers(52, 64), 64, 16)[None, None] * np.exp(0.01j * np.arange(80_000))
+    found = sensing.prefix_correlation(iq, (3.2e-6, 1 / 60e3, 1 / 30e3), RATE)[0]
+    assert found == pytest.approx([0.2, 0.0, 0.0], abs=0.02)
+    with pytest.raises(ValueError, match="512 samples, expected more than an OFDM symbol's 667"):
+        shipped("cyclic_prefix")[0].embed(iq[:, :, :512].astype(np.complex64), RATE, 2.44e9)
 
 
 def test_the_covariance_is_the_arrays_own_numbers() -> None:

@@ -13,7 +13,7 @@ from emma.data.freezing import freeze
 from emma.data.labels import label_field
 from emma.data.release import DataReleaseManifest, load_release_config, manifest_record, read_assigned
 from emma.data.scenes import METADATA_SCHEMA, SceneChunk, write_scenes
-from emma.tasks import Split, TaskID
+from emma.tasks import OODAxis, Split, TaskID
 
 ROOT = Path(__file__).parents[3]
 
@@ -72,8 +72,9 @@ def _rows(task: TaskID, split: str, spec: object) -> list[dict]:
             "frequency_band": ("2.4GHz", "5.8GHz")[number // 2 % 2],
         }
         row["snr_regime"] = ("low", "mid", "high")[number // 4 % 3]
-        if task is TaskID.E_ID_DRONE:
-            row["waveform"] = spec.secondary[0].held_out[number // 2 % 3]
+        held_out = {spec.ood_axis: spec.held_out} | {entry.ood_axis: entry.held_out for entry in spec.secondary}
+        for axis in {OODAxis.WAVEFORM, OODAxis.RECEIVER} & set(held_out):
+            row[axis.value] = held_out[axis][number // 2 % len(held_out[axis])]
         row["link_id"] = f"{task.value}-{split}-{number}"
         if task is TaskID.E_ID_AMC:
             row["class"] = spec.classes[number // 12 % len(spec.classes)]

@@ -40,7 +40,8 @@ def secondary(*held_out, axis="waveform", **more):
 
 
 def test_names_of_the_protocol():
-    assert [task.value for task in TaskID] == ["E-LOC-AOA", "E-LOC-LOS", "E-ID-DRONE", "E-ID-FP", "E-ID-AMC"]
+    first = ["E-LOC-AOA", "E-LOC-LOS", "E-ID-DRONE", "E-ID-FP", "E-ID-AMC"]
+    assert [task.value for task in TaskID] == [*first, "E-SC-SENSE"]
     assert [axis.name for axis in OODAxis] == [
         *("ENVIRONMENT", "DEVICE", "FREQUENCY_BAND", "SNR_REGIME", "WAVEFORM", "RECEIVER")
     ]

@@ -81,7 +81,7 @@ def test_a_new_file_adds_a_task(tmp_path) -> None:
 
 
 def test_every_task_is_registered_under_its_names() -> None:
-    assert set(TASKS) == {"E-LOC-AOA", "E-LOC-LOS", "E-ID-DRONE", "E-ID-FP", "E-ID-AMC"}
+    assert set(TASKS) == {"E-LOC-AOA", "E-LOC-LOS", "E-ID-DRONE", "E-ID-FP", "E-ID-AMC", "E-SC-SENSE"}
     assert all(name in task.names for name, task in TASKS.items())
     assert all(set(task.label_columns.values()) <= {str, float} for task in TASKS.values())
 
@@ -95,7 +95,7 @@ def test_a_name_has_one_class() -> None:
     assert TASKS["E-ID-FP"].__name__ == "Fingerprint"
 
 
-@pytest.mark.parametrize("task", ["E-ID-FP", "E-ID-AMC"])
+@pytest.mark.parametrize("task", [name for name, task in TASKS.items() if not task.needs_links])
 def test_the_pool_carries_no_labels(tiny, task) -> None:
     scored = next(scenes.generate(tiny, task, "DEV", None, 0))
     pool = next(scenes.generate(tiny, task, "PRETRAIN", None, 0))
@@ -150,3 +150,4 @@ def test_class_names(tiny) -> None:
     assert tasks["E-ID-DRONE"].class_names == ("absent", "present")
     assert tasks["E-ID-FP"].class_names == tasks["E-ID-FP"].units
     assert len(tasks["E-ID-AMC"].class_names) == 11
+    assert tasks["E-SC-SENSE"].class_names == ("absent", "present")

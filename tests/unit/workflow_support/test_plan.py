@@ -36,7 +36,10 @@ def test_the_configuration_that_ships_is_valid():
         ({"seed": -1}, "seed: "),
         ({"release": "v9"}, "release: v9 is unknown, expected one of tiny, v0.1"),
         ({"release": "../../etc"}, "release: "),
-        ({"models": ["dsp", "nothing"]}, "models: nothing is unknown, expected one of array_covariance, cumulants"),
+        (
+            {"models": ["dsp", "nothing"]},
+            "models: nothing is unknown, expected one of antenna_coherence, ",
+        ),
         ({"models": ["dsp", "dsp"]}, "models: a model occurs twice"),
         ({"models": []}, "models: "),
         ({"models": "dsp"}, "models: "),
@@ -170,6 +173,14 @@ def test_a_model_takes_its_own_tasks_in_the_order_of_the_release(root):
     assert Plan(CONFIG, root).tasks_of("dsp") == ["E-LOC-LOS", "E-ID-AMC"]
 
 
+def test_a_textbook_of_tasks_that_the_release_lacks_is_left_out():
+    models = ["dsp", "antenna_coherence"]
+    assert list(Plan(CONFIG | {"models": models}, ROOT).models) == models
+    assert list(Plan(CONFIG | {"models": models, "release": "v0.1"}, ROOT).models) == ["dsp"]
+    with pytest.raises(InputError, match=r"models: expected one that takes a task of v0\.1"):
+        Plan(CONFIG | {"models": ["antenna_coherence"], "release": "v0.1"}, ROOT)
+
+
 def test_pools_and_trained_models_are_those_of_recipe_and_configs():
     plan = Plan(CONFIG | {"models": ["dsp", "ssl_conv"]}, ROOT)
     assert plan.pretrained() == ["ssl_conv"]
@@ -236,7 +247,8 @@ def refused_view(root, release, **change):
 def test_a_view_of_channel_estimates_is_refused_where_scenes_carry_no_reference(root):
     said = "config/models/dsp.yaml: view: csi: scenes of {} in release {} carry no reference symbol, {}"
     others = "E-ID-DRONE, E-ID-FP, E-ID-AMC"
-    assert refused_view(root, "v1.0") == said.format(others, "v1.0", "expected tasks: [E-LOC-AOA, E-LOC-LOS]")
+    later = f"{others}, E-SC-SENSE"
+    assert refused_view(root, "v1.0") == said.format(later, "v1.0", "expected tasks: [E-LOC-AOA, E-LOC-LOS]")
     every = f"E-LOC-AOA, E-LOC-LOS, {others}"
     assert refused_view(root, "v0.1") == said.format(every, "v0.1", "nor do those of its other tasks")
     both = {"tasks": ["E-LOC-AOA", "E-LOC-LOS"]}

@@ -71,6 +71,18 @@ def perfect(v01: Bench) -> Bench:
 
 
 @pytest.fixture(scope="session")
+def v10() -> Bench:
+    """v1.0, for the tasks that v0.1 lacks."""
+    return Bench("v1.0")
+
+
+@pytest.fixture(scope="session")
+def shipped(v01: Bench, v10: Bench) -> Callable[[str], Bench]:
+    """The first release at full size that has a task."""
+    return lambda task: v01 if task in v01.recipe.tasks else v10
+
+
+@pytest.fixture(scope="session")
 def tiny() -> Bench:
     return Bench("tiny")
 

@@ -42,6 +42,8 @@ def small_release() -> dict:
     data["rfgen"]["link_chunk"] = 200
     for task, number in SCENES.items():
         data["rfgen"]["tasks"][task] |= {"chunk": 40, "scenes": {"TRAIN": number, "DEV": number, "HOLDOUT": 40}}
+    # Antennas, chunk and families are tiny's.
+    data["rfgen"]["tasks"]["E-SC-SENSE"]["scenes"] = {"TRAIN": 120, "DEV": 120, "HOLDOUT": 24}
     return data
 
 

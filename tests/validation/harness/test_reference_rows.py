@@ -11,6 +11,8 @@ TEXTBOOKS = {
     "cumulants": TaskID.E_ID_AMC,
     "waveform_bank": TaskID.E_ID_DRONE,
     "impairments": TaskID.E_ID_FP,
+    "max_min_eigenvalue": TaskID.E_SC_SENSE,
+    "antenna_coherence": TaskID.E_SC_SENSE,
 }
 MODELS = ("prior", "random_conv", "dsp")
 

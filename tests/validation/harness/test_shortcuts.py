@@ -31,6 +31,8 @@ LEGITIMATE = {
     ("E-ID-DRONE", "papr"): 0.5,
     # Amplifiers of other saturation clip other peaks.
     ("E-ID-FP", "papr"): 0.3,
+    # A user fills a part of the band, noise all of it.
+    ("E-SC-SENSE", "occupied_bandwidth"): 0.65,
     # Fading over the band takes from the edges what it leaves in the middle.
     ("E-LOC-LOS", "occupied_bandwidth"): 0.5,
     ("E-LOC-LOS", "papr"): 0.2,
