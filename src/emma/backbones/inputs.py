@@ -27,6 +27,7 @@ Layout = Literal[
     "image",
     "image_last",
     "column",
+    "time_first",
 ]
 AXES: dict[str, tuple[str, ...]] = {
     "channels": ("2A", "T"),
@@ -37,6 +38,7 @@ AXES: dict[str, tuple[str, ...]] = {
     "column": ("2A", "1", "T"),
     "pairs": ("A", "T", "2"),
     "image_last": ("2A", "T", "1"),
+    "time_first": ("T", "2A", "1"),
 }
 #: Layouts of a spectrogram ``[B, A, F, N]``; ``channels_last`` is ``[B, F, N, A]``.
 _SPECTROGRAM_LAYOUTS: tuple[str | None, ...] = (None, "channels", "channels_last")
@@ -70,7 +72,8 @@ class Contract(Strict):
     7. ``layout``: ``complex`` complex64 ``[B, A, T]``; or float32 ``channels`` ``[B, 2A, T]`` (I and Q of each antenna
        in turn), ``stacked`` ``[B, 2A, T]`` (I of all antennas, then Q of all), ``interleaved`` ``[B, A, 2T]`` (I and Q
        of each sample in turn), ``pairs`` ``[B, A, T, 2]``; or the axes of ``channels`` as ``channels_last``
-       ``[B, T, 2A]``, ``image`` ``[B, 1, 2A, T]``, ``image_last`` ``[B, 2A, T, 1]``, ``column`` ``[B, 2A, 1, T]``.
+       ``[B, T, 2A]``, ``image`` ``[B, 1, 2A, T]``, ``image_last`` ``[B, 2A, T, 1]``, ``column`` ``[B, 2A, 1, T]``,
+       ``time_first`` ``[B, T, 2A, 1]``.
        Without one, ``complex`` for a factory and ``channels`` for an ONNX file.
        ``view: spectrogram`` gives float32 ``[B, A, F, N]`` instead, frequencies and frames of each antenna; with
        ``channels_last`` ``[B, F, N, A]``.
@@ -149,7 +152,7 @@ class Contract(Strict):
             description="`complex` `[B, A, T]`; float32 `channels` `[B, 2A, T]` (I, Q of each antenna in turn), "
             "`stacked` `[B, 2A, T]` (all I, then all Q), `interleaved` `[B, A, 2T]`, `pairs` `[B, A, T, 2]`, and as "
             "`channels` `channels_last` `[B, T, 2A]`, `image` `[B, 1, 2A, T]`, `image_last` `[B, 2A, T, 1]`, `column` "
-            "`[B, 2A, 1, T]`; without it `complex`, for `onnx` `channels`"
+            "`[B, 2A, 1, T]`, `time_first` `[B, T, 2A, 1]`; without it `complex`, for `onnx` `channels`"
         ),
     ] = None
     pooling: Annotated[
@@ -280,8 +283,9 @@ def lay_out(iq: IQ, layout: str) -> IQ | Channels:
     if layout == "pairs":
         return interleaved.reshape(*iq.shape, 2)
     channels = as_channels(iq)
-    if layout == "channels_last":
-        return np.ascontiguousarray(channels.transpose(0, 2, 1))
+    if layout in {"channels_last", "time_first"}:
+        turned = np.ascontiguousarray(channels.transpose(0, 2, 1))
+        return turned if layout == "channels_last" else turned[..., None]
     # Those that are left only add an axis of length one.
     return np.expand_dims(channels, 1 + AXES[layout].index("1")) if "1" in AXES[layout] else channels
 

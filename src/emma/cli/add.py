@@ -11,13 +11,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from common.errors import InputError
-from common.files import parse, write_files
+from common.files import parse, read_yaml, write_files
 from common.hashing import sha256
-from emma.backbones.config import ModelConfig
+from emma.backbones.config import CONTROL_SUFFIX, ModelConfig
 from emma.backbones.inputs import AXES
 from emma.backbones.published.convert import convert, recipe_of
 from emma.backbones.published.recipes import RECIPES
@@ -51,6 +52,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--antennas", type=int, metavar="K", help="antennas of the network, where the file is open")
     parser.add_argument("--samples", type=int, metavar="N", help="samples of the network, where the file is open")
     parser.add_argument("--pooling", help="for an output [B, tokens, D]: mean, first or max")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="another key of the config, its value in YAML, such as --set per_antenna=concat; may be given again",
+    )
     parser.add_argument("--release", help="release whose tasks the model is looked at with, by its name")
     parser.add_argument("--root", type=Path, default=Path(), help="the project's folder")
     parser.add_argument("--force", action="store_true", help="overwrite the model's config and file")
@@ -61,6 +69,10 @@ def run(arguments: argparse.Namespace) -> int:
     root: Path = arguments.root
     if not (root / "config/config.yaml").is_file():
         raise InputError(f"{root}: expected the project's folder, with config/config.yaml; name it by --root")
+    # A file that others extend names no release.
+    releases = sorted(path.stem for path in (root / "config/releases").glob("*.yaml") if "release" in read_yaml(path))
+    if arguments.release is not None and arguments.release not in releases:
+        raise InputError(f"--release: {arguments.release}: expected one of {', '.join(releases)}")
     file: Path = arguments.file
     if arguments.published is not None:
         _convert(arguments)
@@ -78,6 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
         recipe = recipe_of(data)
         advice = f"this is a published network: --published {recipe.name}" if recipe else _ADVICE.get(file.suffix)
         raise InputError(f"{file}: {_REFUSED}{'; ' + advice if advice else ''}")
+    if name.endswith(CONTROL_SUFFIX):
+        raise InputError(f"--name: {name}: {CONTROL_SUFFIX} ends the names of controls, expected another")
     place = _place(file, root, name)
     source = "onnx" if file.suffix == ".onnx" else "weights"
     keys = [
@@ -88,6 +102,8 @@ def run(arguments: argparse.Namespace) -> int:
         *[key for key in keys if key.name != "factory"],
         Key("pretraining", "unknown", "or what it saw, {} for nothing: environments, devices, frequency_bands, ..."),
     ]
+    asked = _asked(arguments.set)
+    keys = [*(key for key in keys if key.name not in asked), *(Key(*item) for item in asked.items())]
     path = root / f"config/models/{name}.yaml"
     # Refused here, before anything is written.
     parse(ModelConfig, {key.name: key.value for key in keys}, path)
@@ -102,18 +118,39 @@ def run(arguments: argparse.Namespace) -> int:
     return _finish(root, name, arguments.release)
 
 
+def _asked(settings: list[str]) -> dict[str, Any]:
+    """Keys and values of --set."""
+    pairs = {}
+    for setting in settings:
+        key, is_there, value = setting.partition("=")
+        try:
+            pairs[key] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            is_there = ""
+        if not is_there:
+            raise InputError(f"--set: {setting}: expected KEY=VALUE, the value in YAML")
+    return pairs
+
+
 def _convert(arguments: argparse.Namespace) -> None:
     """Write the files of a published network."""
-    for key in ("name", "factory", "output", "layout", "antennas", "samples", "pooling"):
-        if getattr(arguments, key) is not None:
+    for key in ("name", "factory", "output", "layout", "antennas", "samples", "pooling", "set"):
+        if getattr(arguments, key):
             raise InputError(f"--{key}: the recipe {arguments.published} has its own, expected none with --published")
     for written in convert(arguments.published, arguments.file, arguments.root, _say, force=arguments.force):
         _say(f"{written}: written")
 
 
 def _finish(root: Path, name: str, release: str | None) -> int:
-    """Look at the model that was written, and say how to run it."""
+    """Look at the model that was written, and say how to run it, or how to look again."""
     status = _look(root, name, release)
+    if status:
+        again = "" if release is None else f" --release {release}"
+        _say(
+            f"It cannot run as it is. Change config/models/{name}.yaml and look again, by python "
+            f"scripts/check_backbone.py {name}{again}; or add it again with --force"
+        )
+        return status
     _say(f"To run it, add this line under `models:` in config/config.yaml:\n  - {name}")
     named = "" if release is None else f"release={release} "
     _say(f'or run it alone: snakemake --cores 2 --config {named}"models=[prior,{name}]" -- leaderboard')

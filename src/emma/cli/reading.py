@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 #: Tensors that are offered besides the one that is taken.
 _OFFERED = 8
 
+#: Fewest samples of a scene that are believed, where there are more antennas.
+_FEWEST = 16
+
 #: Antennas that an open input is tried with.
 _ANTENNAS = (1, 2, 4, 8)
 
@@ -31,7 +34,7 @@ class Key:
     """A key of a config, its value, and a remark behind it."""
 
     name: str
-    value: str | int
+    value: Any
     remark: str = ""
 
     def __str__(self) -> str:
@@ -114,10 +117,14 @@ def _input(
         raise InputError(f"--layout: {asked.layout}: expected one of {', '.join(AXES)}")
     fit = guess_layout(dims) if asked.layout is None else fits(dims, asked.layout)
     if fit is None:
-        layouts = ", ".join(
-            f"{name} [B, {', '.join(axes)}]" for name, axes in AXES.items() if len(axes) + 1 == len(dims)
+        layouts = ", ".join(f"{name} [B, {', '.join(axes)}]" for name, axes in AXES.items() if fits(dims, name))
+        advice = f"expected one of {layouts}" if layouts else "no layout has such axes; wrap it by a factory"
+        raise InputError(f"{file}: input {given[0]}: name what its axes are by --layout: {advice}")
+    if fit.samples is not None and fit.samples < min(_FEWEST, fit.antennas or 1):
+        raise InputError(
+            f"{file}: input {given[0]}: layout {fit.layout} reads {fit.antennas} antennas of {fit.samples} samples; "
+            "expected another --layout"
         )
-        raise InputError(f"{file}: input {given[0]}: name what its axes are by --layout: {layouts}")
     keys = [Key("layout", fit.layout, f"input {given[0]}" + _alike(fit))]
     if antennas := _agreed("antennas", fit.antennas, asked.antennas, file):
         keys += _antenna_keys(antennas)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from emma.report.data import ARROW, KINDS, Cells, digits_of, number, span
-from emma.results.records import Board, Difference
+from emma.results.records import Board, Difference, RowCost
 
 
 def control_rows(board: Board) -> list[Cells]:
@@ -38,10 +38,10 @@ def _control_row(model: str, task: str, metric: str, score: str, difference: Dif
 def cost_rows(board: Board) -> list[Cells]:
     """One row per model whose cost was counted: what it is, its parameters, the most of each cost over its tasks."""
     rows: list[Cells] = []
+    controls = {row.control_of: row.cost for row in board.models if row.control_of is not None}
     for row in board.models:
         if (cost := row.cost) is None or row.control_of is not None:
             continue
-        dead = max((task.dead_features or 0 for task in cost.tasks.values()), default=0)
         rows.append(
             {
                 "model": row.model,
@@ -50,13 +50,21 @@ def cost_rows(board: Board) -> list[Cells]:
                 "parameters": f"{cost.parameters:,}",
                 "multiply-accumulates per scene": None if cost.macs is None else f"{cost.macs:,}",
                 "width": str(cost.width),
-                "constant features": str(dead),
+                "constant features": _dead(cost),
+                "of its control": _dead(controls.get(row.model)),
                 "file, bytes": None if cost.weights_bytes is None else f"{cost.weights_bytes:,}",
                 "licence": cost.licence,
                 "link": cost.link,
             }
         )
     return rows
+
+
+def _dead(cost: RowCost | None) -> str | None:
+    """The most constant features over the tasks."""
+    if cost is None:
+        return None
+    return str(max((task.dead_features or 0 for task in cost.tasks.values()), default=0))
 
 
 def cost_points(board: Board) -> list[Cells]:

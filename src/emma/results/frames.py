@@ -35,12 +35,19 @@ _NULLABLE = {
     "rank_worst": "Int64",
     "n": "Int64",
     "seed": "Int64",
+    "parameters": "Int64",
+    "macs": "Int64",
+    "width": "Int64",
+    "weights_bytes": "Int64",
     "clipped": "boolean",
     "separable_from_next": "boolean",
     "fragile": "boolean",
 }
 _TEXTS = (
     "control",
+    "licence",
+    "link",
+    "description",
     "undefined_reason",
     "sim_to_real_kind",
     "sim_to_real_over",
@@ -56,7 +63,7 @@ class BoardFrames:
     Attributes:
         caveats: what must be said beside every aggregate.
         models: one row per model: rank and its range, kind, OOD average, its interval and standard errors by
-            cause, the comparison with its control, sim-to-real gaps in percentage points.
+            cause, the comparison with its control, sim-to-real gaps in percentage points, what it is and costs.
         scores: one row per model, task, protocol and metric. ``primary``: the task's own score, in the metric's unit;
             ``normalized`` is on the anchors' scale, ``floor_p`` the one-sided p against the floor and
             ``score_over_control`` how much better it is than the control's, for primary scores alone.
@@ -139,6 +146,9 @@ _GAPS = (
 #: A model's control, the control's OOD average, and how much better the model's is.
 _CONTROLS = ("control", "control_ood_avg", "over_control", "over_control_low", "over_control_high")
 
+#: What a model is and costs.
+_COSTS = ("parameters", "macs", "width", "weights_bytes", "licence", "link", "description")
+
 _MODEL_COLUMNS = (
     "model",
     "kind",
@@ -153,6 +163,7 @@ _MODEL_COLUMNS = (
     "fragile",
     *_CONTROLS,
     *_GAPS,
+    *_COSTS,
     "undefined_reason",
 )
 #: The same of a task's own score, in the metric's unit.
@@ -211,6 +222,7 @@ _CSV_COLUMNS = (
     "ood_avg_high",
     *_CONTROLS,
     *_GAPS,
+    *_COSTS,
     "task",
     "protocol",
     "metric",
@@ -261,7 +273,9 @@ def _model(row: Row) -> tuple[Cell, ...]:
         gaps = (block.kind, *both)
     control = _difference(row.control.ood_avg if row.control else None)
     named = (row.control.model if row.control else None, *control)
-    return (row.model, row.kind, *ranks, *average, row.separable_from_next, fragile, *named, *gaps, row.undefined)
+    costs = tuple(None if row.cost is None else getattr(row.cost, key) for key in _COSTS)
+    rest = (row.separable_from_next, fragile, *named, *gaps, *costs, row.undefined)
+    return (row.model, row.kind, *ranks, *average, *rest)
 
 
 def _difference(difference: Difference | None) -> tuple[Cell, ...]:

@@ -97,6 +97,7 @@ def test_every_layout_places_i_and_q_where_its_axes_say(layout):
         "image": parts.transpose(1, 2, 0, 3),
         "image_last": parts.transpose(1, 2, 0, 3),
         "column": parts.transpose(1, 2, 0, 3),
+        "time_first": parts.transpose(1, 3, 2, 0),
     }
     sizes = {"A": 4, "T": 6, "2A": 8, "2T": 12, "1": 1, "2": 2}
     shape = (3, *(sizes[axis] for axis in AXES[layout]))
@@ -117,7 +118,8 @@ def test_every_layout_places_i_and_q_where_its_axes_say(layout):
         (("B", 16, 256, 1), ("image_last", 8, 256)),
         (("B", 1, 16, 256), ("image", 8, 256)),
         ((1, 2, 1, 504), ("column", 1, 504)),
-        (("B", 504, 2, 1), None),
+        (("B", 504, 2, 1), ("time_first", 1, 504)),
+        (("B", 504, 1, 2), None),
         (("B", "a", "b", "c"), None),
     ],
 )
@@ -340,7 +342,7 @@ REFUSED = {
         {"layout": "column"},
         "layout: expected image, as its axes say, found layout column",
     ),
-    "axes of no layout": (lambda folder: linear(("B", SAMPLES, 2, 1)), {}, "layout: none has such axes; wrap by"),
+    "axes of no layout": (lambda folder: linear(("B", SAMPLES, 1, 2)), {}, "layout: none has such axes; wrap by"),
     "fixed samples": (
         lambda folder: linear(("B", 2, 16), matrix=MATRIX[:32]),
         {},

@@ -16,6 +16,7 @@ from common.errors import InputError
 from emma.backbones.config import load_model_config
 from emma.backbones.load import load_backbone
 from emma.cli.main import COMMANDS, main
+from emma.data.provenance import Pretraining
 
 ROOT = Path(__file__).parents[3]
 RNG = np.random.default_rng(0)
@@ -56,6 +57,9 @@ def project(tmp_path):
     """A project's folder without programs, so that nothing is looked at."""
     (tmp_path / "project/config/models").mkdir(parents=True)
     (tmp_path / "project/config/config.yaml").write_text("models: [prior]\n")
+    (tmp_path / "project/config/releases").mkdir()
+    (tmp_path / "project/config/releases/tiny.yaml").write_text("release: tiny\n")
+    (tmp_path / "project/config/releases/base.yaml").write_text("seed: 1\n")
     return tmp_path / "project"
 
 
@@ -91,6 +95,18 @@ def test_what_the_user_names_is_taken(monkeypatch, project):
     assert (config.name, config.output) == ("other", "m")
     config = added(monkeypatch, project, network(("B", 2, 504), head=None), "--output", "y", "--layout", "stacked")
     assert (config.output, config.layout) == ("y", "stacked")
+
+
+def test_other_keys_are_set_and_what_cannot_run_says_how_to_look_again(monkeypatch, project, capsys):
+    config = added(monkeypatch, project, network(), "--set", "normalise=max_abs", "--set", "pretraining={}")
+    assert (config.normalise, config.pretraining) == ("max_abs", Pretraining())
+    capsys.readouterr()
+    monkeypatch.setattr("emma.cli.add._look", lambda root, name, release: 2)
+    with pytest.raises(SystemExit):
+        added(monkeypatch, project, network(), "--force", "--release", "tiny")
+    told = capsys.readouterr().out
+    assert "python scripts/check_backbone.py net_one --release tiny" in told
+    assert "To run it" not in told
 
 
 def test_a_fixed_batch_and_more_antennas_are_written_down(monkeypatch, project, capsys):
@@ -144,8 +160,23 @@ def test_safetensors_come_with_a_factory(monkeypatch, project):
         ("n.onnx", network(), ("--output", "q"), r"n\.onnx: output: no tensor 'q'"),
         ("n.onnx", network(), ("--samples", 1024), "--samples: the file fixes 504, found 1024"),
         ("n.onnx", network(), ("--layout", "planar"), "--layout: planar: expected one of channels"),
-        ("n.onnx", network(), ("--layout", "image"), r"name what its axes are by --layout: image \[B, 1, 2A, T\]"),
-        ("n.onnx", network(("B", 504, 2, 1)), (), r"input x \[B, 504, 2, 1\]: name what its axes are by --layout"),
+        (
+            "n.onnx",
+            network(),
+            ("--layout", "image"),
+            r"by --layout: expected one of image_last \[B, 2A, T, 1\], column",
+        ),
+        (
+            "n.onnx",
+            network(("B", 504, 1, 2)),
+            (),
+            r"\[B, 504, 1, 2\]: name what its axes are by --layout: no layout has",
+        ),
+        ("n.onnx", network(("B", 504, 2, 1)), ("--layout", "image_last"), "reads 252 antennas of 2 samples; expected"),
+        ("n.onnx", network(), ("--release", "none"), "--release: none: expected one of tiny$"),
+        ("n.onnx", network(), ("--name", "a.control"), "ends the names of controls"),
+        ("n.onnx", network(), ("--set", "per_antenna"), "expected KEY=VALUE"),
+        ("n.onnx", network(), ("--set", "pooliing=mean"), "pooliing: unknown key"),
         ("n.onnx", network(), ("--factory", "a:b"), "is a whole network; expected no --factory"),
         ("n.onnx", network(), ("--name", "a/b"), "name: String should match"),
         ("n.onnx", network(), ("--antennas", "two"), "--antennas: invalid int value"),
