@@ -164,13 +164,13 @@ def test_safetensors_come_with_a_factory(monkeypatch, project):
             "n.onnx",
             network(),
             ("--layout", "image"),
-            r"by --layout: expected one of image_last \[B, 2A, T, 1\], column",
+            r"by --layout: expected one of column \[B, 2A, 1, T\]",
         ),
         (
             "n.onnx",
             network(("B", 504, 1, 2)),
             (),
-            r"\[B, 504, 1, 2\]: name what its axes are by --layout: no layout has",
+            r"\[B, 504, 1, 2\]: name what its axes are by --layout: expected one of column",
         ),
         ("n.onnx", network(("B", 504, 2, 1)), ("--layout", "image_last"), "reads 252 antennas of 2 samples; expected"),
         ("n.onnx", network(), ("--release", "none"), "--release: none: expected one of tiny$"),
@@ -191,7 +191,8 @@ def test_what_cannot_be_added_is_one_line_and_leaves_nothing(file, data, options
     with pytest.raises(InputError, match=message) as caught:
         added(monkeypatch, project, data, *options, file=file)
     assert "\n" not in str(caught.value)
-    assert [path.name for path in project.rglob("*") if path.is_file()] == ["config.yaml"]
+    left = sorted(path.name for path in project.rglob("*") if path.is_file())
+    assert left == ["base.yaml", "config.yaml", "tiny.yaml"]
 
 
 def test_several_outputs_are_the_users_choice(monkeypatch, project):
