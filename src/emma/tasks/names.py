@@ -9,13 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class TaskID(StrEnum):
-    """The tasks of release v0.1, by the names of the protocol."""
+    """The tasks, by the names of the protocol."""
 
     E_LOC_AOA = "E-LOC-AOA"
     E_LOC_LOS = "E-LOC-LOS"
     E_ID_DRONE = "E-ID-DRONE"
     E_ID_FP = "E-ID-FP"
     E_ID_AMC = "E-ID-AMC"
+    E_CH_BEAM = "E-CH-BEAM"
 
 
 class OODAxis(StrEnum):

@@ -42,8 +42,8 @@ COLUMNS = (
 REFERENCE_START = "reference_start"
 
 Column = Sequence[str | None] | Sequence[float] | Floats | Ints
-#: Label columns and the types of their values.
-LabelColumns = Mapping[str, type[str] | type[float]]
+#: Label columns and the types of their values; a list stands for an array of numbers, `[n, K]` in a chunk.
+LabelColumns = Mapping[str, type[str] | type[float] | type[list[float]]]
 #: What a chunk is, and its number: (environment, session or regime, band, number).
 ChunkKey = tuple[str | int, str, int]
 

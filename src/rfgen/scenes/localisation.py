@@ -98,6 +98,15 @@ class Localisation(LinkTask):
         Line-of-sight states, bearings in degrees, and lengths on the ground in metres are all `[n]`.
         """
 
+    def path_labels(self, links: Links, gains: Complexes, delays: Floats) -> dict[str, Column]:
+        """Labels of n links with gains `[n, elements, P]` and delays [s] `[n, P]` of their paths, by label column."""
+        del gains, delays
+        return self.link_labels(links.los, links.bearing_deg, links.distance_2d_m)
+
+    def outputs(self, gains: Complexes) -> Complexes:
+        """Gains `[n, antennas, P]` at the receivers of paths with gains `[n, elements, P]`: an element has one each."""
+        return gains
+
     def uplink(self, n: int, length: int, rng: np.random.Generator) -> Complexes:
         """Random OFDM data `[n, length]` that start at a random sample of a symbol, without a reference."""
         return self._sent(*self._drawn(n, length, rng), length)
@@ -162,11 +171,12 @@ class Localisation(LinkTask):
         gains, delays = path_gains(links, self.positions(setting, band), rng)
         gains = at_array(self.hardware(setting, split, key, n), gains)
         timing = rng.random(n) / self.sample_rate_hz
-        received = apply_channel(signal, gains, delays + timing[:, None], self.sample_rate_hz, window)
+        outputs = self.outputs(gains)
+        received = apply_channel(signal, outputs, delays + timing[:, None], self.sample_rate_hz, window)
         cfo = rng.uniform(-self.cfo_ppm, self.cfo_ppm, n) * 1e-6 * setting.bands_hz[band] / self.sample_rate_hz
         noisy = add_awgn(frequency_shift(received, cfo), snr_db, rng)
         iq = normalise_power(self.receive(setting, split, key, noisy), setting.gain_db, rng)
-        labels = self.link_labels(links.los, links.bearing_deg, links.distance_2d_m)
+        labels = self.path_labels(links, gains, delays)
         return self.assemble(setting, name, split, key, iq, snr_db, labels, **columns)
 
     def truth(
