@@ -12,14 +12,22 @@ from typing import ClassVar
 import numpy as np
 from pydantic import model_validator
 
-from common.streams import Seed
-from rfgen.physics.fields import Count
+from common.streams import Seed, stream
+from rfgen.physics.arrays import Array
+from rfgen.physics.fields import Count, Model, NonNegative
 from rfgen.physics.propagation import Links, frequency_response
 from rfgen.physics.site import Site
 from rfgen.physics.types import Bools, Complexes, Floats
 from rfgen.scenes.base import Chunk, ChunkKey, Column, LabelColumns, Setting, Split
 from rfgen.scenes.localisation import Localisation
 from rfgen.waveforms import ofdm
+
+
+class ProbeErrors(Model):
+    """Standard deviations of a weight of a wide beam, in gain [dB] and phase [deg], drawn by site, beam and element."""
+
+    gain_db: NonNegative
+    phase_deg: NonNegative
 
 
 class BeamPrediction(Localisation):
@@ -34,6 +42,7 @@ class BeamPrediction(Localisation):
     label_columns: ClassVar[LabelColumns] = {"beam_power": list, "detail": str}
 
     probes: Count
+    probe_errors: ProbeErrors
     panels: Count
 
     @model_validator(mode="after")
@@ -51,16 +60,18 @@ class BeamPrediction(Localisation):
         """A row for each probe."""
         return self.probes
 
-    def hardware(self, setting: Setting, split: Split, key: ChunkKey, n: int) -> list[Site]:
-        """Sites whose array is whole, with a chain for each probe."""
-        sites = super().hardware(setting, split, key, n)
-        cut = {id(site): replace(site, chains=site.chains[: self.probes]) for site in sites}
-        return [cut[id(site)] for site in sites]
-
-    def outputs(self, gains: Complexes) -> Complexes:
-        """Gains `[n, probes, P]` of paths behind the wide beams."""
+    def site(self, setting: Setting, name: str, array: Array | None) -> Site:
+        """A site whose array is whole, with a chain behind each wide beam, and that beam's weights as they came out."""
+        drawn = super().site(setting, name, array)
+        decibels, degrees = stream(setting.hardware_seed, "probes", name).standard_normal((2, self.probes, self.probes))
+        errors = self.probe_errors
+        came_out = 10 ** (errors.gain_db * decibels / 20) * np.exp(1j * np.radians(errors.phase_deg * degrees))
+        weights = beams(np.eye(self.probes, dtype=complex)[None])[0] * came_out
+        combiner = np.zeros((self.probes, self.array.elements), complex)
         first = (self.array.elements - self.probes) // 2
-        return beams(gains[:, first : first + self.probes])
+        # Of unit length, so that noise behind a wide beam would be as loud behind any other.
+        combiner[:, first : first + self.probes] = weights / np.linalg.norm(weights, axis=1, keepdims=True)
+        return replace(drawn, chains=drawn.chains[: self.probes], combiner=combiner)
 
     def make_on(self, setting: Setting, name: str, split: Split, key: ChunkKey, seed: Seed, links: Links) -> Chunk:
         """One scene per link, turned to the panel."""

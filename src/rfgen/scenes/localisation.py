@@ -11,7 +11,7 @@ from common.streams import Seed, stream
 from rfgen.physics.arrays import Array
 from rfgen.physics.fields import Count, Model
 from rfgen.physics.propagation import GUARD, Links, apply_channel, lead_samples, path_gains
-from rfgen.physics.site import at_array
+from rfgen.physics.site import at_array, combined
 from rfgen.physics.types import Bools, Complexes, Floats, Ints
 from rfgen.scenes.base import (
     REFERENCE_START,
@@ -103,10 +103,6 @@ class Localisation(LinkTask):
         del gains, delays
         return self.link_labels(links.los, links.bearing_deg, links.distance_2d_m)
 
-    def outputs(self, gains: Complexes) -> Complexes:
-        """Gains `[n, antennas, P]` at the receivers of paths with gains `[n, elements, P]`: an element has one each."""
-        return gains
-
     def uplink(self, n: int, length: int, rng: np.random.Generator) -> Complexes:
         """Random OFDM data `[n, length]` that start at a random sample of a symbol, without a reference."""
         return self._sent(*self._drawn(n, length, rng), length)
@@ -169,9 +165,10 @@ class Localisation(LinkTask):
             values, columns[REFERENCE_START] = self._place_reference(self.reference.root, values, start, window, own)
         signal = self._sent(values, start, length)
         gains, delays = path_gains(links, self.positions(setting, band), rng)
-        gains = at_array(self.hardware(setting, split, key, n), gains)
+        sites = self.hardware(setting, split, key, n)
+        gains = at_array(sites, gains)
         timing = rng.random(n) / self.sample_rate_hz
-        outputs = self.outputs(gains)
+        outputs = combined(sites, gains)
         received = apply_channel(signal, outputs, delays + timing[:, None], self.sample_rate_hz, window)
         cfo = rng.uniform(-self.cfo_ppm, self.cfo_ppm, n) * 1e-6 * setting.bands_hz[band] / self.sample_rate_hz
         noisy = add_awgn(frequency_shift(received, cfo), snr_db, rng)
