@@ -50,9 +50,7 @@ class BeamPrediction(Localisation):
         if self.array.kind != "linear" or self.band_arrays:
             raise ValueError("array.kind: expected linear, and no band_arrays")
         if self.probes > self.array.elements or (self.array.elements - self.probes) % 2:
-            raise ValueError(
-                f"probes: expected an even number less than the {self.array.elements} elements, or as many"
-            )
+            raise ValueError(f"probes: expected the {self.array.elements} elements, or fewer by an even number")
         return self
 
     @property
