@@ -11,6 +11,9 @@ TEXTBOOKS = {
     "cumulants": TaskID.E_ID_AMC,
     "waveform_bank": TaskID.E_ID_DRONE,
     "impairments": TaskID.E_ID_FP,
+    "strongest_probe": TaskID.E_CH_BEAM,
+    "probe_music": TaskID.E_CH_BEAM,
+    "probe_capon": TaskID.E_CH_BEAM,
 }
 MODELS = ("prior", "random_conv", "dsp")
 
