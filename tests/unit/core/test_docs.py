@@ -73,17 +73,17 @@ def cards():
 
 
 def test_task_cards_hold_the_release_s_numbers():
-    release = load_release_config(ROOT / "config/releases/v0.1.yaml")
+    release, later = (load_release_config(ROOT / f"config/releases/{name}.yaml") for name in ("v0.1", "v1.0"))
     found = cards()
-    assert set(found) == {task.value for task in release.tasks}
-    for task, spec in release.tasks.items():
-        card, recipe = found[task.value], release.rfgen["tasks"][task.value]
+    assert set(found) == {task.value for task in later.tasks}
+    for task, spec in (later.tasks | release.tasks).items():
+        card, recipe = found[task.value], (later.rfgen["tasks"] | release.rfgen["tasks"])[task.value]
         assert f"{spec.readout.max_parameters:,}" in card
         assert spec.metric in card
         assert f"{recipe['samples']:,} samples at 20 MS/s" in card
         assert recipe["sample_rate_hz"] == 20e6
-        antennas = recipe.get("array", {"elements": 1})["elements"]
-        assert f"{antennas} antenna" in card
+        rows = recipe.get("probes") or recipe.get("array", {"elements": 1})["elements"]
+        assert f"{rows} {'probe beams' if 'probes' in recipe else 'antenna'}" in card
         for value in spec.held_out if len(spec.held_out) < 12 else ():
             assert value in card
         if "snr_db" in recipe:
