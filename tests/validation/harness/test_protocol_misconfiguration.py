@@ -23,6 +23,7 @@ REFERENCE = {
     TaskID.E_ID_DRONE: (OODAxis.ENVIRONMENT, LeaveOneEnvironmentOut, True),
     TaskID.E_ID_FP: (OODAxis.DEVICE, LeaveOneUnitOut, True),
     TaskID.E_ID_AMC: (OODAxis.SNR_REGIME, LeaveOneSNRRegimeOut, False),
+    TaskID.E_CH_BEAM: (OODAxis.ENVIRONMENT, LeaveOneEnvironmentOut, False),
 }
 PRIMARY = (LeaveOneEnvironmentOut, LeaveOneUnitOut, LeaveOneSNRRegimeOut)
 
