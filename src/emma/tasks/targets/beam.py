@@ -23,7 +23,6 @@ class Beam(Target):
     encoded_type: ClassVar[pa.DataType] = pa.list_(pa.float32())
     readouts: ClassVar[tuple[str, ...]] = ("ridge",)
     forms: ClassVar[tuple[str, ...]] = ("decisions", "choices")
-    needs_array: ClassVar[str | None] = "best beam"
 
     @classmethod
     def check(cls, spec: TaskSpec) -> None:
