@@ -31,6 +31,8 @@ def samples(name: str, n: int, classes: int, rng: np.random.Generator) -> tuple[
         return rng.standard_normal(n), rng.integers(0, 2, n)
     if name in {"BalancedAccuracy", "PlainAccuracy", "Top1Accuracy", "TopKAccuracy"}:
         return rng.standard_normal((n, classes)), rng.integers(0, classes, n)
+    if name == "PowerLoss":
+        return rng.standard_normal((n, classes)), rng.random((n, classes))
     if name in {"NMSE", "SISDR"}:
         target = rng.standard_normal((n, 256)) + 1j * rng.standard_normal((n, 256))
         return target + rng.standard_normal((n, 256)), target

@@ -43,7 +43,7 @@ class Side:
         rows = pc.index_in(table["scene_id"], value_set=self.index["scene_id"].combine_chunks())
         return Lined(
             table["scene_id"],
-            np.asarray(table["target"]),
+            target_of(spec).numbers(table["target"]),
             self.embeddings.of(table["scene_id"]),
             self.index["session"].take(rows),
             link_groups(self.index)[np.asarray(rows)],
@@ -95,7 +95,8 @@ def dealt(spec: TaskSpec, sessions: NDArray[np.str_], target: NDArray[np.float64
 
 def undefined_reason(spec: TaskSpec, captured: pa.Table) -> str | None:
     """Why there is no in-domain reference of captured scenes, None where there is one."""
-    target = np.asarray(target_of(spec).encode(captured[target_of(spec).column]))
+    kind = target_of(spec)
+    target = kind.numbers(kind.encode(captured[kind.column]))
     parts = dealt(spec, np.array(captured["session"].to_pylist()), target)
     return parts if isinstance(parts, str) else None
 

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from common.errors import InputError
 from emma.data.enrolment import session_turns
-from emma.data.tables import metadata_of, read_table, unique_ids, write_table
-from emma.tasks import TaskSpec, target_of
+from emma.data.tables import metadata_of, open_parquet, read_table, unique_ids, write_table
+from emma.tasks import TARGETS, TaskSpec, target_of
 
 #: One row per scene of a fold. ``role``: fit, query (scored) or enrol (gallery alone). ``session``: the bootstrap's
-#: unit, where captures of one session are alike. ``target``: degrees, or the index of the class in the TaskSpec.
+#: unit, where captures of one session are alike. ``target``: degrees, the index of the class in the TaskSpec, or what
+#: else the task's target encodes (``with_targets``).
 #: ``turn``: where units are enrolled, the turn in which the session of an evaluation capture enrols its unit, whatever
 #: the role.
 FOLD_SCHEMA = pa.schema(
@@ -29,6 +30,21 @@ FOLD_SCHEMA = pa.schema(
         pa.field("turn", pa.int32()),
     ]
 )
+
+
+def with_targets(schema: pa.Schema, kind: pa.DataType) -> pa.Schema:
+    """A schema whose column ``target`` is of the type that a task's labels are encoded in."""
+    place = schema.get_field_index("target")
+    return schema.set(place, schema.field(place).with_type(kind))
+
+
+def stored_schema(path: str | Path, schema: pa.Schema) -> pa.Schema:
+    """The schema with the type of ``target`` that a file has, if it is one that labels are encoded in."""
+    with open_parquet(path) as file:
+        found = file.schema_arrow
+    kinds = [found.field("target").type] if "target" in found.names else []
+    known = [kind for kind in kinds if any(kind == target.encoded_type for target in TARGETS.values())]
+    return with_targets(schema, known[0]) if known else schema
 
 
 class SplitNotAvailable(InputError):  # noqa: N818 (the protocol's own name)
@@ -78,7 +94,7 @@ def split_of(index: pa.Table) -> str | None:
 
 
 def fold_table(spec: TaskSpec, index: pa.Table, roles: NDArray[np.str_]) -> pa.Table:
-    """A FOLD_SCHEMA table of index rows, in scene-id order."""
+    """A FOLD_SCHEMA table of index rows, with the task's type of target, in scene-id order."""
     kind = target_of(spec)
     if kind.column not in index.column_names:
         raise InputError(f"{kind.column}: column missing, expected scenes of the task with their labels")
@@ -90,7 +106,10 @@ def fold_table(spec: TaskSpec, index: pa.Table, roles: NDArray[np.str_]) -> pa.T
     if kind.enrols and "fit" not in roles:
         units, sessions = (np.asarray(column.to_pylist(), str) for column in (index[kind.column], session))
         turn = pa.array(session_turns(units, sessions), pa.int32())
-    table = pa.table([index["scene_id"], pa.array(roles, pa.string()), session, target, turn], schema=FOLD_SCHEMA)
+    table = pa.table(
+        [index["scene_id"], pa.array(roles, pa.string()), session, target, turn],
+        schema=with_targets(FOLD_SCHEMA, kind.encoded_type),
+    )
     return table.sort_by("scene_id")
 
 
@@ -144,7 +163,7 @@ def read_side(path: str | Path, protocol: str, held_out_value: str, data_release
         InputError: a broken file.
         SplitNotAvailable: another fold's, or one of another release.
     """
-    table = read_table(path, FOLD_SCHEMA)
+    table = read_table(path, stored_schema(path, FOLD_SCHEMA))
     metadata = metadata_of(table)
     if (metadata.get("protocol"), metadata.get("held_out_value")) != (protocol, held_out_value):
         actual = f"{metadata.get('protocol')} {metadata.get('held_out_value')}"

@@ -71,7 +71,7 @@ def _check_labels(path: Path, index: pa.Table, labels: pa.Table, spec: TaskSpec,
     target = target_of(spec)
     column = labels[target.column]
     if (codes := target.encode(column)).null_count:
-        odd = pc.min(column.filter(pc.is_null(codes))).as_py()
+        odd = str(min(column.filter(pc.is_null(codes)).to_pylist()))[:80]
         raise InputError(f"{path}: {target.column}: {odd} is no label of tasks.{task}")
 
 

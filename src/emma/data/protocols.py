@@ -154,10 +154,11 @@ class OODProtocol(ABC):
             return f"{where}: the units of HOLDOUT are no TRAIN units, so that no fit has met them"
         if not fold.train.num_rows or not queries.num_rows:
             return f"{where}: no scenes to {'score' if fold.train.num_rows else 'fit on'}"
-        sides = np.asarray(fold.train["target"]), np.asarray(queries["target"])
+        kind = target_of(self.spec)
+        sides = kind.numbers(fold.train["target"]), kind.numbers(queries["target"])
         # A reference has met every class; only a fold that holds one out need not show it to the fit.
         spared = None if self.axis is None else fold.held_out_value
-        reason = target_of(self.spec).undefined_reason(*sides, spared)
+        reason = kind.undefined_reason(*sides, spared)
         return None if reason is None else f"{where}: {reason}"
 
 
@@ -320,7 +321,7 @@ class InDistribution(OODProtocol):
             raise InputError(f"{self.name} {value}: draw_seed: none, expected the seed that drew the fit scenes")
         target = target_of(self.spec)
         strata = [np.asarray(pc.fill_null(index[axis.value], "")).astype(str) for axis in self.parts(value)]
-        classes = target.strata(np.asarray(target.encode(index[target.column])))
+        classes = target.strata(target.numbers(target.encode(index[target.column])))
         strata += [] if classes is None else [classes.astype(str)]
         # Captures of one session share a link and are alike: drawn one by one, they would bring in every session.
         groups, names = (

@@ -15,7 +15,7 @@ from common.hashing import content_hash
 from emma.data.labels import label_field
 from emma.data.release import CONTENT, DataReleaseManifest
 from emma.data.scenes import iterate_scenes, read_labelled
-from emma.tasks import Split, Strict, TaskID, TaskSpec
+from emma.tasks import Split, Strict, TaskID, TaskSpec, target_of
 
 #: File of the hashes, in the folder of the releases' configuration.
 PUBLISHED = "published.json"
@@ -38,7 +38,7 @@ class Probe(Strict):
         text_sha256: content hash of the columns that are the same on every machine, labels that are text among them.
         level: root mean square of the probed scenes' samples, separated by spaces.
         projection: their samples on a fixed sequence of phases, relative to the level: a number for the whole scene.
-        label: their labels, where these are numbers; else empty.
+        label: their labels, where these are numbers; of several a scene, one that sums them up; else empty.
     """
 
     scenes: int
@@ -93,7 +93,11 @@ def _probe(path: Path, spec: TaskSpec) -> Probe:
     rows = np.unique(np.linspace(0, index.num_rows - 1, _SCENES).astype(int))
     exact = [field.name for field in index.schema if field.name in _EXACT or _is_exact(field.type)]
     columns = {name: index[name].to_pylist() for name in exact if name not in {"scene_id", "iq_sha256"}}
-    numbers = np.asarray(index[label.name])[rows] if pa.types.is_floating(label.type) else np.empty(0)
+    numbers = np.empty(0)
+    if not pa.types.is_string(label.type):
+        known = target_of(spec).numbers(index[label.name])[rows]
+        # Of several numbers the mean place: where most of them lie.
+        numbers = known if known.ndim == 1 else known @ np.arange(known.shape[1]) / np.maximum(known.sum(axis=1), 1e-30)
     level, projection = _levels(path)
     return Probe(
         scenes=index.num_rows,

@@ -15,7 +15,7 @@ from common.files import atomic
 from common.hashing import sha256, table_hash
 from emma.data.draws import link_groups
 from emma.data.embeddings import Embeddings
-from emma.data.folds import Fold, fold_metadata, queries_of, read_side, row_keys
+from emma.data.folds import Fold, fold_metadata, queries_of, read_side, row_keys, stored_schema, with_targets
 from emma.data.guards import guard_fold
 from emma.data.protocols import OODProtocol
 from emma.data.provenance import Provenance, provenance_of
@@ -24,10 +24,11 @@ from emma.evaluation.prediction import enrol, query_scores
 from emma.evaluation.records import FoldHashes
 from emma.evaluation.refits import REFIT_SCHEMA, REFITS_NAME, fifths, read_refits, refit_fold, refits_hash
 from emma.readouts import Readout, load_readout, make_readout
-from emma.tasks import TaskSpec
+from emma.tasks import TaskSpec, target_of
 
-#: One row per scored scene; where units are enrolled, one per scene and turn of enrolment. ``scores``: degrees, the
-#: positive class's logit, or one score per class. ``turn``: which session of each unit, in sorted order, enrolled it.
+#: One row per scored scene; where units are enrolled, one per scene and turn of enrolment. ``target``: as in
+#: FOLD_SCHEMA, of the task's type. ``scores``: degrees, the positive class's logit, or one score per class. ``turn``:
+#: which session of each unit, in sorted order, enrolled it.
 PREDICTION_SCHEMA = pa.schema(
     [
         pa.field("scene_id", pa.string(), nullable=False),
@@ -113,13 +114,14 @@ def fit_fold(
         return FittedFold({}, PREDICTION_SCHEMA.empty_table(), REFIT_SCHEMA.empty_table(), *facts)
     readout = make_readout(spec)
     rows = rows_of(assigned[0]["scene_id"], fold.train["scene_id"], f"fold {fold.protocol} {fold.held_out_value}")
-    features, target = embeddings.of(fold.train["scene_id"]), np.asarray(fold.train["target"])
+    features, target = embeddings.of(fold.train["scene_id"]), target_of(spec).numbers(fold.train["target"])
     readout.fit(features, target, link_groups(assigned[0])[rows])
     enrol(spec, readout, fold.eval, embeddings)
     queries = fold.queries
     scores = query_scores(readout, embeddings, queries)
     predictions = queries.append_column(PREDICTION_SCHEMA.field("scores"), matrix_to_lists(scores))
-    predictions = predictions.select(PREDICTION_SCHEMA.names).cast(PREDICTION_SCHEMA)
+    schema = with_targets(PREDICTION_SCHEMA, target_of(spec).encoded_type)
+    predictions = predictions.select(schema.names).cast(schema)
     refits = refit_fold(spec, readout, fold, (features, target, fifths(spec, assigned[0])[rows]), embeddings)
     return FittedFold(readout.tensors, predictions, refits, *facts)
 
@@ -170,9 +172,12 @@ def read_fitted(path: str | Path, data_release_hash: str, seed: int) -> Predicte
     Raises:
         InputError: broken file, repeated row, predictions made on another release or on a draw of another seed.
     """
-    predictions = read_table(path, PREDICTION_SCHEMA)
+    predictions = read_table(path, stored_schema(path, PREDICTION_SCHEMA))
     unique_ids(path, row_keys(predictions))
-    for column, values in (("target", predictions["target"]), ("scores", pc.list_flatten(predictions["scores"]))):
+    for column in ("target", "scores"):
+        # Types of numbers and of lists of them alone are let in.
+        values = predictions[column]
+        values = pc.list_flatten(values) if pa.types.is_list(values.type) else values
         if not pc.all(pc.is_finite(values), skip_nulls=False, min_count=0).as_py():
             raise InputError(f"{path}: {column}: NaN, infinity or null, expected finite numbers")
     metadata = metadata_of(predictions)

@@ -14,9 +14,10 @@ from emma.tasks import TaskSpec, target_of
 
 def enrol(spec: TaskSpec, readout: Readout, evaluation: pa.Table, embeddings: Embeddings) -> None:
     """Enrol the units of a fold's evaluation side, every session in its turn; nothing where the task enrols nobody."""
-    if target_of(spec).enrols:
+    kind = target_of(spec)
+    if kind.enrols:
         captures, targets, turns = (evaluation[name] for name in ("scene_id", "target", "turn"))
-        readout.enrol(embeddings.of(captures), np.asarray(targets), np.asarray(turns))
+        readout.enrol(embeddings.of(captures), kind.numbers(targets), np.asarray(turns))
 
 
 def query_scores(readout: Readout, embeddings: Embeddings, queries: pa.Table) -> NDArray[np.float64]:

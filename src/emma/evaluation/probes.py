@@ -24,7 +24,8 @@ from emma.data.folds import split_of
 from emma.data.protocols import OODProtocol, primary_protocol
 from emma.data.provenance import Hash, Provenance
 from emma.evaluation.records import FloatArray
-from emma.metrics import METRICS, UndefinedMetricError
+from emma.evaluation.task_metrics import metric_of
+from emma.metrics import UndefinedMetricError
 from emma.readouts import make_readout, standardise
 from emma.tasks import Strict, Target, TaskID, TaskSpec, target_of
 
@@ -104,9 +105,10 @@ class ModelProbes(Strict):
 class Neighbours:
     """Cosine to the nearest fit scenes, on features standardised by the fit; ties go to the earlier scene.
 
-    Angles: direction of the sum of the neighbours' unit vectors. Classes: share of the votes, where ``balanced`` each
-    weighs the inverse of its class's number of fit scenes. Enrolled units: votes of the nearest gallery captures, each
-    by how near it is. No neighbour tells anything without a feature: then every scene has the same score.
+    Numbers: the mean of the neighbours', for angles the direction of the sum of their unit vectors. Classes: share of
+    the votes, where ``balanced`` each weighs the inverse of its class's number of fit scenes. Enrolled units: votes of
+    the nearest gallery captures, each by how near it is. No neighbour tells anything without a feature: then every
+    scene has the same score.
     """
 
     def __init__(self, target: Target, *, balanced: bool = False, count: int = NEIGHBOURS) -> None:
@@ -139,10 +141,9 @@ class Neighbours:
         # Rounded, so that the order of near-equal neighbours does not rest on the last bit of a product.
         nearest = np.argsort(-np.round(cosines, 9), axis=1, kind="stable")[:, :count]
         labels = known_labels[nearest]
-        if not self._target.classes:
-            return self._target.from_regression(
-                self._target.regressand(labels.reshape(-1)).reshape(*labels.shape, 2).sum(axis=1)
-            )
+        if self._target.regressed:
+            numbers = self._target.regressand(known_labels)[nearest]
+            return self._target.from_regression(numbers.mean(axis=1))
         classes = labels.astype(np.int64)
         weights = np.ones(classes.shape)
         if self._target.enrols:
@@ -189,7 +190,7 @@ class TaskFolds:
         # In scene-id order, so that draws and ties are the same whatever wrote the index.
         self.train, self.evaluation = train.sort_by("scene_id"), evaluation.sort_by("scene_id")
         self.targets = tuple(
-            self.kind.encode(index[self.kind.column]).to_numpy() for index in (self.train, self.evaluation)
+            self.kind.numbers(self.kind.encode(index[self.kind.column])) for index in (self.train, self.evaluation)
         )
         self.groups = link_groups(self.train)
         units, sessions = (np.asarray(self.evaluation[name].to_pylist()) for name in (self.kind.column, "session"))
@@ -233,7 +234,7 @@ class TaskFolds:
         )
 
     def _scored(self, fold: ProbeFold, head: Head, features: NDArray[Any]) -> float:
-        metric, target = METRICS[self.spec.metric], self.targets[1]
+        metric, target = metric_of(self.spec, self.spec.metric), self.targets[1]
         if self.turns is None:
             preds, truth, _ = self.kind.metric_inputs(metric, head.scores(features[fold.scored]), target[fold.scored])
             return float(metric(preds, truth))

@@ -48,7 +48,7 @@ REFIT_SCHEMA = pa.schema(
 def fifths(spec: TaskSpec, train_index: pa.Table) -> NDArray[np.int64]:
     """The fifth ``[rows]`` of each scene of a TRAIN index with labels; links and sessions are never torn."""
     target = target_of(spec)
-    encoded = np.asarray(target.encode(train_index[target.column]))
+    encoded = target.numbers(target.encode(train_index[target.column]))
     return grouped_parts(link_groups(train_index), target.strata(encoded), FIFTHS)
 
 

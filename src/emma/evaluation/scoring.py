@@ -37,7 +37,7 @@ def metric_inputs(spec: TaskSpec, metric: Metric, predictions: pa.Table) -> tupl
     """What a metric takes, from a table of PREDICTION_SCHEMA with at least one row: see ``Target.metric_inputs``."""
     target = target_of(spec)
     scores = lists_to_matrix(predictions["scores"], target.width, "predictions: scores")
-    return target.metric_inputs(metric, scores, np.asarray(predictions["target"]))
+    return target.metric_inputs(metric, scores, target.numbers(predictions["target"]))
 
 
 def turns_of(predictions: pa.Table) -> list[NDArray[np.int64]]:

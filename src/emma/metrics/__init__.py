@@ -9,6 +9,7 @@ import pkgutil
 
 from emma.metrics.base import Metric, MetricDetails, MetricMismatchError, Takes, UndefinedMetricError
 from emma.metrics.captions import CIDER, Bleu
+from emma.metrics.choices import PowerLoss
 from emma.metrics.classification import BalancedAccuracy, PlainAccuracy, Top1Accuracy, TopKAccuracy
 from emma.metrics.ranking import AUC, AUROC, EER
 from emma.metrics.registry import METRICS, make_metric
@@ -33,6 +34,7 @@ __all__ = [
     "MetricDetails",
     "MetricMismatchError",
     "PlainAccuracy",
+    "PowerLoss",
     "Takes",
     "Top1Accuracy",
     "TopKAccuracy",

@@ -39,6 +39,8 @@ class Takes(StrEnum):
     """degrees ``[N]`` against degrees ``[N]``"""
     DECISIONS = "decisions"
     """class scores ``[N, C]`` or labels ``[N]`` against labels ``[N]``"""
+    CHOICES = "choices"
+    """choices' scores ``[N, C]`` against what each of them would yield ``[N, C]``"""
     NUMBERS = "numbers"
     """real numbers ``[N]`` against real numbers ``[N]``"""
     POSITIVE_SCORE = "positive_score"

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class TaskID(StrEnum):
-    """The tasks of the releases, by the names of the protocol."""
+    """The tasks, by the names of the protocol."""
 
     E_LOC_AOA = "E-LOC-AOA"
     E_LOC_LOS = "E-LOC-LOS"
@@ -17,6 +17,7 @@ class TaskID(StrEnum):
     E_ID_FP = "E-ID-FP"
     E_ID_AMC = "E-ID-AMC"
     E_SC_SENSE = "E-SC-SENSE"
+    E_CH_BEAM = "E-CH-BEAM"
 
 
 class OODAxis(StrEnum):

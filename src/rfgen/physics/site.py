@@ -36,10 +36,14 @@ class Sites(Model):
 
 @dataclass(frozen=True)
 class Site:
-    """One site: what its array makes of a plane wave, `[elements, elements]`, and a receiver chain per element."""
+    """One site: what its array makes of a plane wave, `[elements, elements]`, and a receiver chain per output.
+
+    Outputs are the elements, or what a `combiner` `[outputs, elements]` before the chains makes of them.
+    """
 
     response: Complexes
     chains: tuple[Receiver, ...]
+    combiner: Complexes | None = None
 
 
 def draw_site(seed: int, name: str, sites: Sites, array: Array | None) -> Site:
@@ -66,6 +70,15 @@ def at_array(sites: Sequence[Site], gains: Complexes) -> Complexes:
     """Gains of paths `[n, elements, P]` as the arrays of n sites take them; their noise is the chains' own."""
     taken: Complexes = np.einsum("nab,nbp->nap", np.stack([site.response for site in sites]), gains)
     return taken
+
+
+def combined(sites: Sequence[Site], gains: Complexes) -> Complexes:
+    """Gains of paths `[n, elements, P]` behind the combiners of n sites, `[n, outputs, P]`, as they are without."""
+    given = [site.combiner for site in sites]
+    if all(one is None for one in given):
+        return gains
+    behind: Complexes = np.einsum("noa,nap->nop", np.stack([one for one in given if one is not None]), gains)
+    return behind
 
 
 def through_front_end(sites: Sequence[Site], signal: Complexes, carrier_hz: float, sample_rate_hz: float) -> Complexes:

@@ -42,8 +42,8 @@ COLUMNS = (
 REFERENCE_START = "reference_start"
 
 Column = Sequence[str | None] | Sequence[float] | Floats | Ints
-#: Label columns and the types of their values.
-LabelColumns = Mapping[str, type[str] | type[float]]
+#: Label columns and the types of their values; a list stands for an array of numbers, `[n, K]` in a chunk.
+LabelColumns = Mapping[str, type[str] | type[float] | type[list[float]]]
 #: What a chunk is, and its number: (environment, session or regime, band, number).
 ChunkKey = tuple[str | int, str, int]
 
@@ -336,17 +336,19 @@ class LinkTask(SceneTask):
         del band
         return environment
 
+    def site(self, setting: Setting, name: str, array: Array | None) -> Site:
+        """The hardware of the site called `name`."""
+        return draw_site(setting.hardware_seed, name, setting.sites, array)
+
     def hardware(self, setting: Setting, split: Split, key: ChunkKey, n: int) -> list[Site]:
         """Sites that the n scenes of a chunk are received at: the environment's, or in the pool those of the pool."""
         environment, band, number = key
         array, name = self.array_in(band), self.site_of(str(environment), band)
         if split != POOL:
-            return [draw_site(setting.hardware_seed, name, setting.sites, array)] * n
+            return [self.site(setting, name, array)] * n
         count = setting.sites.pretrain_sites
         places = [(number * self.chunk + scene) % count for scene in range(n)]
-        drawn = {
-            place: draw_site(setting.hardware_seed, f"{name} {place}", setting.sites, array) for place in set(places)
-        }
+        drawn = {place: self.site(setting, f"{name} {place}", array) for place in set(places)}
         return [drawn[place] for place in places]
 
     def receive(self, setting: Setting, split: Split, key: ChunkKey, signal: Complexes) -> Complexes:

@@ -11,7 +11,7 @@ from common.streams import Seed, stream
 from rfgen.physics.arrays import Array
 from rfgen.physics.fields import Count, Model
 from rfgen.physics.propagation import GUARD, Links, apply_channel, lead_samples, path_gains
-from rfgen.physics.site import at_array
+from rfgen.physics.site import at_array, combined
 from rfgen.physics.types import Bools, Complexes, Floats, Ints
 from rfgen.scenes.base import (
     REFERENCE_START,
@@ -98,6 +98,11 @@ class Localisation(LinkTask):
         Line-of-sight states, bearings in degrees, and lengths on the ground in metres are all `[n]`.
         """
 
+    def path_labels(self, links: Links, gains: Complexes, delays: Floats) -> dict[str, Column]:
+        """Labels of n links with gains `[n, elements, P]` and delays [s] `[n, P]` of their paths, by label column."""
+        del gains, delays
+        return self.link_labels(links.los, links.bearing_deg, links.distance_2d_m)
+
     def uplink(self, n: int, length: int, rng: np.random.Generator) -> Complexes:
         """Random OFDM data `[n, length]` that start at a random sample of a symbol, without a reference."""
         return self._sent(*self._drawn(n, length, rng), length)
@@ -160,13 +165,15 @@ class Localisation(LinkTask):
             values, columns[REFERENCE_START] = self._place_reference(self.reference.root, values, start, window, own)
         signal = self._sent(values, start, length)
         gains, delays = path_gains(links, self.positions(setting, band), rng)
-        gains = at_array(self.hardware(setting, split, key, n), gains)
+        sites = self.hardware(setting, split, key, n)
+        gains = at_array(sites, gains)
         timing = rng.random(n) / self.sample_rate_hz
-        received = apply_channel(signal, gains, delays + timing[:, None], self.sample_rate_hz, window)
+        outputs = combined(sites, gains)
+        received = apply_channel(signal, outputs, delays + timing[:, None], self.sample_rate_hz, window)
         cfo = rng.uniform(-self.cfo_ppm, self.cfo_ppm, n) * 1e-6 * setting.bands_hz[band] / self.sample_rate_hz
         noisy = add_awgn(frequency_shift(received, cfo), snr_db, rng)
         iq = normalise_power(self.receive(setting, split, key, noisy), setting.gain_db, rng)
-        labels = self.link_labels(links.los, links.bearing_deg, links.distance_2d_m)
+        labels = self.path_labels(links, gains, delays)
         return self.assemble(setting, name, split, key, iq, snr_db, labels, **columns)
 
     def truth(

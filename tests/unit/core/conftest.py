@@ -80,6 +80,9 @@ def _rows(task: TaskID, split: str, spec: object) -> list[dict]:
             row["class"] = spec.classes[number // 12 % len(spec.classes)]
         elif task is TaskID.E_LOC_AOA:
             row["azimuth_deg"] = 360.0 * number / 96
+        elif spec.target == "beam":
+            apart = (np.arange(len(spec.classes)) - number * len(spec.classes) // 96) % len(spec.classes)
+            row["beam_power"] = (0.5 ** np.minimum(apart, len(spec.classes) - apart)).tolist()
         else:
             row["class"] = spec.classes[number // 12 % 2]
         rows.append(row)
@@ -90,7 +93,9 @@ def _iq(rows: list[dict], spec: object, rng: np.random.Generator) -> np.ndarray:
     iq = rng.normal(size=(len(rows), 1, 32)) + 1j * rng.normal(size=(len(rows), 1, 32))
     for row, samples in zip(rows, iq, strict=True):
         turn = row.get("azimuth_deg")
-        if turn is None:
+        if "beam_power" in row:
+            turn = 360.0 * np.argmax(row["beam_power"]) / len(spec.classes)
+        elif turn is None:
             turn = 360.0 * spec.classes.index(row["class"]) / len(spec.classes)
         samples[0, 0] = np.exp(1j * (np.deg2rad(turn) + 0.3 * rng.normal()))
         samples[0, 1] = 1 + rng.normal()

@@ -84,8 +84,8 @@ def test_task_cards_hold_the_release_s_numbers():
         assert spec.metric in card
         assert f"{recipe['samples']:,} samples at 20 MS/s" in card
         assert recipe["sample_rate_hz"] == 20e6
-        antennas = recipe.get("array", {}).get("elements") or recipe.get("elements", 1)
-        assert f"{antennas} antenna" in card
+        rows = recipe.get("probes") or recipe.get("array", {}).get("elements") or recipe.get("elements", 1)
+        assert f"{rows} {'probe beams' if 'probes' in recipe else 'antenna'}" in card
         for value in spec.held_out if len(spec.held_out) < 12 else ():
             assert value in card
         if "snr_db" in recipe:

@@ -14,7 +14,7 @@ from emma.backbones.embed import write_embeddings
 from emma.backbones.inputs import Contract
 from emma.data.draws import link_groups
 from emma.data.embeddings import Embeddings
-from emma.data.folds import Fold, SplitNotAvailable, row_keys, write_side
+from emma.data.folds import Fold, SplitNotAvailable, row_keys, with_targets, write_side
 from emma.data.protocols import LeaveOneBandOut, board_protocols, primary_protocol, reference_name
 from emma.data.provenance import Provenance
 from emma.data.release import load_release_config
@@ -29,7 +29,7 @@ from emma.evaluation.fitting import (
 from emma.evaluation.prediction import enrol, query_scores
 from emma.evaluation.refits import FIFTHS, REFIT_TURNS, fifths
 from emma.readouts import Readout, load_readout, make_readout
-from emma.tasks import Split, TaskID
+from emma.tasks import Split, TaskID, target_of
 
 #: The tasks of release tiny, as in ``world``.
 TASKS = tuple(load_release_config(Path(__file__).parents[3] / "config/releases/tiny.yaml").tasks)
@@ -219,7 +219,8 @@ def test_in_distribution_scores_the_same_scenes(world, embeddings):
 
 def test_predictions_keep_their_schema(fitted):
     for task in TASKS:
-        assert fitted(task)[2].predictions.schema.equals(PREDICTION_SCHEMA)
+        spec, _, result = fitted(task)
+        assert result.predictions.schema.equals(with_targets(PREDICTION_SCHEMA, target_of(spec).encoded_type))
 
 
 def test_predictions_say_their_split_and_the_seed_of_their_draw(fitted, tmp_path):

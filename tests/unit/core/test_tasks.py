@@ -41,7 +41,7 @@ def secondary(*held_out, axis="waveform", **more):
 
 def test_names_of_the_protocol():
     first = ["E-LOC-AOA", "E-LOC-LOS", "E-ID-DRONE", "E-ID-FP", "E-ID-AMC"]
-    assert [task.value for task in TaskID] == [*first, "E-SC-SENSE"]
+    assert [task.value for task in TaskID] == [*first, "E-SC-SENSE", "E-CH-BEAM"]
     assert [axis.name for axis in OODAxis] == [
         *("ENVIRONMENT", "DEVICE", "FREQUENCY_BAND", "SNR_REGIME", "WAVEFORM", "RECEIVER")
     ]
@@ -80,11 +80,12 @@ def readout(**changes):
         (LOS, {"classes": ["a", "b", "c"]}, "classes: expected two distinct names, the positive one last"),
         (LOS, {"target": "class", "classes": ["a"]}, "classes: expected two or more distinct names"),
         (LOS, {"target": "angle"}, "readout.kind: logistic does not fit target angle, expected ridge"),
-        (LOS, {"target": "snr"}, "target: snr is unknown, expected one of angle, class, binary, enrolled_class"),
+        (LOS, {"target": "snr"}, "target: snr is unknown, expected one of angle, beam, class, binary, enrolled_class"),
         (
             {key: LOS[key] for key in LOS if key != "target"},
             {"label": "label_class"},
-            "label: is now called target, expected one of angle, class, binary, enrolled_class, found label_class",
+            "label: is now called target, expected one of angle, beam, class, binary, enrolled_class, found "
+            "label_class",
         ),
         (LOS, {"secondary_metrics": ["BalancedAccuracy"]}, "secondary_metrics: a metric occurs twice"),
         (LOS, {"ood_axis": "weather"}, "ood_axis"),
@@ -182,6 +183,29 @@ def test_two_classes_share_a_logit_and_a_gallery_of_two_does_not():
     assert (ranks.tolist(), decisions.tolist()) == ([0.0, 2.0], [[0.0, 0.0], [-2.0, 2.0]])
     pairs, genuine, entries = enrolled.metric_inputs(METRICS["EER"], np.array([[0.9, 0.1]]), np.array([1.0]))
     assert (pairs.tolist(), genuine.tolist(), entries) == ([0.9, 0.1], [0, 1], 2)
+
+
+BEAM = TARGETS["beam"](("a", "b", "c"))
+
+
+def test_powers_that_are_none_of_the_beams_are_no_label():
+    """Another number of them, one below 0, none that is 1, one above it, one that is missing."""
+    rows = [[0.0, 1.0, 0.5], [1.0, 0.5], [-0.1, 1.0, 0.0], [0.2, 0.9, 0.1], [0.2, 2.0, 1.0], [None, 1.0, 0.0], []]
+    given = pa.chunked_array([rows[:2], rows[2:]], BEAM.label_type)
+    encoded = BEAM.encode(given)
+    assert [row is None for row in encoded.to_pylist()] == [False] + 6 * [True]
+    assert encoded.type == BEAM.encoded_type
+    assert BEAM.numbers(BEAM.encode(given.slice(0, 1))).tolist() == [[0.0, 1.0, 0.5]]
+    assert BEAM.numbers(BEAM.encode(given.slice(0, 0))).shape == (0, 3)
+
+
+def test_the_strongest_beam_is_the_decision_and_its_power_the_choice():
+    scores, powers = np.array([[0.1, 0.9, 0.3]]), np.array([[0.25, 0.5, 1.0]])
+    decided, best, _ = BEAM.metric_inputs(METRICS["Top1Accuracy"], scores, powers)
+    assert (decided.tolist(), best.tolist()) == (scores.tolist(), [2])
+    assert BEAM.metric_inputs(METRICS["PowerLoss"], scores, powers)[1].tolist() == powers.tolist()
+    assert BEAM.regressand(powers).tolist() == BEAM.from_regression(powers).tolist() == powers.tolist()
+    assert BEAM.regressed
 
 
 def test_degrees_outside_a_turn_are_no_angle():

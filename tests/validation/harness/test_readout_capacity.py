@@ -40,7 +40,7 @@ def test_a_head_over_its_parameters_is_refused_before_it_is_fit(small, task: str
     head = make_readout(spec.model_copy(update={"readout": tight}))
     monkeypatch.setattr(type(head), "_fit", lambda *_: pytest.fail("fit in spite of its capacity"))
     with pytest.raises(InputError, match=f"parameters for width {width}, over the pinned {tight.max_parameters}"):
-        head.fit(np.zeros((4, width)), np.zeros(4))
+        head.fit(np.zeros((4, width)), np.zeros((4, len(spec.classes)) if spec.target == "beam" else 4))
     assert head.tensors == {}
 
 
@@ -50,6 +50,7 @@ def test_the_count_is_that_of_the_fitted_weights(small) -> None:
     for task, spec in small.manifest.tasks.items():
         classes = len(spec.classes)
         target = np.arange(60) % classes if classes else 360 * rng.random(60)
+        target = np.eye(classes)[target] if spec.target == "beam" else target
         head = make_readout(spec).fit(rng.standard_normal((60, 9)), target)
         held = sum(v.size for name, v in head.tensors.items() if name in {"weights", "intercept", "projection"})
         assert held == head.parameters(9), task

@@ -13,6 +13,9 @@ TEXTBOOKS = {
     "impairments": TaskID.E_ID_FP,
     "max_min_eigenvalue": TaskID.E_SC_SENSE,
     "antenna_coherence": TaskID.E_SC_SENSE,
+    "strongest_probe": TaskID.E_CH_BEAM,
+    "probe_music": TaskID.E_CH_BEAM,
+    "probe_capon": TaskID.E_CH_BEAM,
 }
 MODELS = ("prior", "random_conv", "dsp")
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from common.files import write_json
 from emma.audit.submissions.bundle import Bundle, Expected, FoldKey
-from emma.data.folds import Fold, fold_metadata, row_keys
+from emma.data.folds import Fold, fold_metadata, row_keys, with_targets
 from emma.data.protocols import board_protocols
 from emma.data.provenance import Provenance, with_sets
 from emma.data.tables import lists_to_matrix, matrix_to_lists, write_table
@@ -113,4 +113,5 @@ def joined(submitted: pa.Table, fold: Fold) -> pa.Table:
     width = len(scores[0]) if queries.num_rows else 0
     lists = matrix_to_lists(lists_to_matrix(scores, width, "scores"))
     columns = {**{name: queries[name] for name in queries.column_names}, "scores": lists}
-    return pa.table([columns[name] for name in PREDICTION_SCHEMA.names], schema=PREDICTION_SCHEMA)
+    schema = with_targets(PREDICTION_SCHEMA, queries.schema.field("target").type)
+    return pa.table([columns[name] for name in schema.names], schema=schema)

@@ -16,7 +16,7 @@ from common.files import parse, read_json, read_yaml
 from emma.audit.submissions import Bundle
 from emma.captures.records import CaptureRecord, ConversionRecord, SimToRealReport
 from emma.data.embeddings import Embeddings
-from emma.data.folds import Fold, read_fold, row_keys
+from emma.data.folds import Fold, read_fold, row_keys, stored_schema
 from emma.data.labels import join_labels, label_field, read_labels
 from emma.data.protocols import OODProtocol, board_protocols, task_protocols
 from emma.data.provenance import Provenance, provenance_of
@@ -280,7 +280,7 @@ class Results:
     def predictions(self, model: str, task: TaskID, protocol: str, value: str) -> pa.Table:
         """A fold's predictions as written."""
         path = self.layout.predictions(model, task, protocol, value)
-        table = read_table(path, PREDICTION_SCHEMA)
+        table = read_table(path, stored_schema(path, PREDICTION_SCHEMA))
         unique_ids(path, row_keys(table))
         return table
 

@@ -46,6 +46,7 @@ class Target(ABC):
         name: the value of ``TaskSpec.target``.
         column: the label's column in a table of labels.
         label_type: that column's Arrow type.
+        encoded_type: Arrow type of encoded labels, in folds and predictions.
         readouts: kinds of readout that fit it (``emma.readouts``).
         forms: forms of metric input that scores can take, the preferred one first (``emma.metrics.Takes``).
         enrols: whether a fold enrols units by a gallery of their own scenes.
@@ -55,6 +56,7 @@ class Target(ABC):
     name: ClassVar[str]
     column: ClassVar[str]
     label_type: ClassVar[pa.DataType]
+    encoded_type: ClassVar[pa.DataType] = pa.float64()
     readouts: ClassVar[tuple[str, ...]]
     forms: ClassVar[tuple[str, ...]]
     enrols: ClassVar[bool] = False
@@ -83,7 +85,16 @@ class Target(ABC):
 
     @abstractmethod
     def encode(self, labels: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Labels as the float64 numbers that a fit takes, null where a scene has no label of the task."""
+        """Labels as what a fit takes, of ``encoded_type``; null where a scene has no label of the task."""
+
+    def numbers(self, encoded: pa.ChunkedArray) -> Floats:
+        """Encoded labels without a null as an array, float64 ``[N]``; ``[N, K]`` where a label is several numbers."""
+        return np.asarray(encoded)
+
+    @property
+    def regressed(self) -> bool:
+        """Whether a regression is fit, and not classes."""
+        return "ridge" in self.readouts
 
     @abstractmethod
     def metric_inputs(self, metric: Measure, scores: Floats, target: Floats) -> tuple[Scores, Scores, int]:
@@ -92,7 +103,7 @@ class Target(ABC):
         Args:
             metric: one that ``form_for`` finds a form for.
             scores: ``[N, width]``.
-            target: encoded labels ``[N]``.
+            target: encoded labels, as ``numbers`` gives them.
 
         Returns:
             preds, target, and how many entries of each stand for one scene.
