@@ -179,12 +179,11 @@ rule speed_report:
         code=PLAN.speed_code(),
         models=[PLAN.model_text(model) for model in PLAN.measured()],
         configs=[f"config/models/{model}.yaml" for model in PLAN.measured()],
-        results=PLAN.results,
     shell:
         program(
             "measure_speed",
-            "--model-configs {params.configs} --scenes {input.scenes} --results {params.results}",
-            "--out {output}",
+            "--model-configs {params.configs} --scenes {input.scenes}",
+            "--results $(dirname $(dirname {output})) --out {output}",
         )
 
 
