@@ -125,7 +125,9 @@ def test_secret_seed_moves_the_links(tiny) -> None:
 
 
 def test_a_row_serves_one_scene(v01) -> None:
-    ids = np.concatenate([v01.scenes(task, "DEV")[1]["link_id"] for task in TASKS if TASKS[task].needs_links])
+    ids = np.concatenate(
+        [v01.scenes(task, "DEV")[1]["link_id"] for task in v01.recipe.tasks if TASKS[task].needs_links]
+    )
     assert len(set(ids)) == len(ids) == v01.rays("DEV").num_rows
     train = set(v01.rays("TRAIN")["link_id"].to_pylist())
     assert not train & set(ids)
