@@ -35,7 +35,7 @@ LEGITIMATE = {
     ("E-SC-SENSE", "occupied_bandwidth"): 0.65,
     # Fading over the band takes from the edges what it leaves in the middle.
     ("E-LOC-LOS", "occupied_bandwidth"): 0.5,
-    # Echoes spread the envelope of the known symbol, which is nearly constant in sight; 0.03 without that symbol (v0.1).
+    # Echoes spread the envelope of the known symbol, nearly constant in sight; 0.03 without the symbol (v0.1).
     ("E-LOC-LOS", "papr"): 0.6,
 }
 
