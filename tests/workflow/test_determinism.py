@@ -11,8 +11,17 @@ import time
 from emma.tasks import TaskID
 
 ONE_MODEL = "models=[dsp]"
-#: What another list of models changes: the board, the reports, the other model's own files and its pool.
-OTHERS = ("leaderboard", "figures/", "reports/", "embeddings/ssl_conv/", "folds/ssl_conv/", "runs/ssl_conv", "weights/")
+#: What another list of models changes: the board, the reports, the other model's own files, its control's and its pool.
+OTHERS = (
+    "leaderboard",
+    "figures/",
+    "reports/",
+    "embeddings/ssl_conv",
+    "folds/ssl_conv",
+    "runs/ssl_conv",
+    "costs/ssl_conv",
+    "weights/",
+)
 
 
 def common(contents: dict[str, bytes]) -> dict[str, bytes]:

@@ -89,8 +89,9 @@ def labels_table(
 
 
 def plain_values(values: Sequence[Any] | np.ndarray) -> list[Any]:
-    """A column as a list of Python values; NaN in a number column stands for no value."""
+    """A column as a list of Python values; NaN in a number column stands for no value, an array for several numbers."""
     values = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    values = [value.tolist() if isinstance(value, np.ndarray) else value for value in values]
     return [None if isinstance(value, float) and np.isnan(value) else value for value in values]
 
 

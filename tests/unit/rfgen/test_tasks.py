@@ -81,9 +81,9 @@ def test_a_new_file_adds_a_task(tmp_path) -> None:
 
 
 def test_every_task_is_registered_under_its_names() -> None:
-    assert set(TASKS) == {"E-LOC-AOA", "E-LOC-LOS", "E-ID-DRONE", "E-ID-FP", "E-ID-AMC", "E-SC-SENSE"}
+    assert set(TASKS) == {"E-LOC-AOA", "E-LOC-LOS", "E-ID-DRONE", "E-ID-FP", "E-ID-AMC", "E-SC-SENSE", "E-CH-BEAM"}
     assert all(name in task.names for name, task in TASKS.items())
-    assert all(set(task.label_columns.values()) <= {str, float} for task in TASKS.values())
+    assert all(set(task.label_columns.values()) <= {str, float, list} for task in TASKS.values())
 
 
 def test_a_name_has_one_class() -> None:

@@ -211,6 +211,8 @@ class Refitted(Check):
 def _same_value(actual: Any, expected: Any) -> bool:
     if isinstance(actual, float) and isinstance(expected, float):
         return math.isclose(actual, expected, rel_tol=SAMPLES, abs_tol=SAMPLES)
+    if isinstance(actual, list) and isinstance(expected, list):
+        return len(actual) == len(expected) and all(map(_same_value, actual, expected))
     return type(actual) is type(expected) and actual == expected
 
 
