@@ -9,10 +9,11 @@ from pathlib import Path
 from generator import example_scenes
 
 from common.errors import InputError, OneLineParser, run_script
+from common.files import parse
 from common.threads import one_thread
 from emma.audit.checkup import Finding, Sample, Subject, examine, spread_sample
 from emma.backbones.config import ModelConfig, load_model_config
-from emma.backbones.load import load_backbone
+from emma.backbones.load import load_backbone, weights_file
 from emma.backbones.sight import check_view
 from emma.data.release import (
     DataReleaseManifest,
@@ -23,6 +24,7 @@ from emma.data.release import (
 from emma.data.tables import without_pandas
 from emma.results.layout import DEFAULT_RELEASE, Layout, results_folder
 from emma.tasks import TaskID
+from rfgen.recipe import Recipe
 from workflow_support.pretraining import Known
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,7 +50,8 @@ def main() -> None:
         raise InputError("--release: expected without --results, which are of a release of their own")
     layout = Layout(arguments.results or ROOT / results_folder(arguments.release or DEFAULT_RELEASE))
     release, source = _release(layout, arguments.release, asked=arguments.results is not None)
-    Known(release, source, ROOT / "config" / "releases").check(config.pretraining, path)
+    recipe = parse(Recipe, release.rfgen, f"{source}: rfgen")
+    Known(recipe, ROOT / "config" / "releases").check(config.pretraining, path)
     trained = layout.weights(config.name)
     if config.pretrain is not None and not trained.is_file():
         target = f"{Layout(results_folder(release.release)).weights(config.name)} --config release={release.release}"
@@ -60,14 +63,13 @@ def main() -> None:
         check_view(config, tasks, release, path)
     except InputError as error:
         raise InputError(f"{error} (see --release)") from None
-    weights = config.weights or config.onnx
     with one_thread():
         subject = Subject(
             config,
             release.tasks,
             _samples(release, source, layout, tasks),
             lambda: load_backbone(config, arguments.root, trained if config.pretrain else None),
-            weights=arguments.root / weights if weights else trained if config.pretrain else None,
+            weights=weights_file(config, arguments.root, trained if config.pretrain else None),
             private=layout.root,
             recipe=release.rfgen,
         )

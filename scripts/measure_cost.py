@@ -7,7 +7,7 @@ from common.files import write_json
 from common.threads import one_thread
 from emma.backbones.config import load_model_config
 from emma.backbones.cost import cost_of, first_batches
-from emma.backbones.load import load_backbone
+from emma.backbones.load import load_backbone, weights_file
 from emma.data.embeddings import Embeddings
 from emma.data.scenes import read_index
 from emma.data.tables import without_pandas
@@ -27,7 +27,6 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="the record (JSON)")
     arguments = parser.parse_args()
     config = load_model_config(arguments.model_config)
-    pinned = config.weights or config.onnx
     paths, trained = {}, {}
     for path, index, embeddings in zip(arguments.scenes, arguments.indexes, arguments.embeddings, strict=True):
         task = TaskID(Layout.split_of(path)[0])
@@ -36,7 +35,7 @@ def main() -> None:
     scenes = first_batches(paths, config.batch_size)
     with one_thread():
         backbone, provenance = load_backbone(config, trained=arguments.weights)
-        weights = arguments.weights or (Path(pinned) if pinned else None)
+        weights = weights_file(config, trained=arguments.weights)
         cost = cost_of(config, backbone, provenance, scenes, trained, weights)
     write_json(arguments.out, cost.model_dump(mode="json"))
 

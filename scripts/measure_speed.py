@@ -7,16 +7,13 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-
 from common.errors import InputError, OneLineParser, run_script
 from common.files import parse, write_json
 from common.threads import one_thread
 from emma.backbones.config import ModelConfig, load_model_config
 from emma.backbones.load import load_backbone
 from emma.backbones.speed import SCENES, Speed, libraries, measure, speed_report
-from emma.data.scenes import iterate_scenes
+from emma.data.scenes import first_scenes
 from emma.data.tables import without_pandas
 from emma.results.layout import Layout
 from emma.tasks import TaskID
@@ -57,19 +54,9 @@ def _measured(config: ModelConfig, arguments: argparse.Namespace) -> Speed:
         for path in arguments.scenes:
             task = TaskID(Layout.split_of(path)[0])
             if task in config.tasks:
-                tasks[task] = measure(backbone, *_first(path), config)
+                index, iq = first_scenes(path, SCENES, verify=False)
+                tasks[task] = measure(backbone, iq, index, config)
     return Speed(device=provenance.device, load_seconds=round(seconds, 2), libraries=libraries(), tasks=tasks)
-
-
-def _first(path: Path) -> tuple[np.ndarray, pa.Table]:
-    """The first SCENES of a file, or all."""
-    parts: list[tuple[pa.Table, np.ndarray]] = []
-    for part in iterate_scenes(path, verify=False):
-        parts.append(part)
-        if sum(len(iq) for _, iq in parts) >= SCENES:
-            break
-    index = pa.concat_tables([rows for rows, _ in parts]).combine_chunks()
-    return np.concatenate([iq for _, iq in parts])[:SCENES], index.slice(0, SCENES)
 
 
 if __name__ == "__main__":

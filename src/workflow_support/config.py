@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, field_validator
 
 from common.errors import InputError
-from common.files import parse, read_yaml
+from common.files import parse
 from emma.captures.settings import CaptureEntry
+from emma.data.release import release_names
 from emma.tasks import Strict
 
 #: A word, or a list of sets: an error speaks of the one that was meant.
@@ -99,8 +100,7 @@ def check_config(value: dict[str, Any], root: Path, source: str = "config/config
     for key, folder, names in (("release", "releases", [config.release]), ("models", "models", config.models)):
         for name in names:
             if not (root / "config" / folder / f"{name}.yaml").is_file():
-                paths = (root / "config" / folder).glob("*.yaml")
-                # A file that others extend names no release, and cannot be asked for.
-                known = ", ".join(sorted(path.stem for path in paths if key != "release" or key in read_yaml(path)))
-                raise InputError(f"{source}: {key}: {name} is unknown, expected one of {known}")
+                place = root / "config" / folder
+                there = release_names(place) if key == "release" else sorted(path.stem for path in place.glob("*.yaml"))
+                raise InputError(f"{source}: {key}: {name} is unknown, expected one of {', '.join(there)}")
     return config

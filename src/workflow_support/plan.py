@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import InputError
+from common.files import parse
 from common.hashing import canonical_json
 from emma.audit.submissions import MANIFEST_NAME, Bundle
 from emma.backbones.config import ControlConfig, ModelConfig, load_model_config
@@ -24,6 +25,7 @@ from emma.data.release import holdout_seed, load_release_config
 from emma.evaluation.task_metrics import check_metrics
 from emma.results.layout import FoldPlace, Layout, results_folder
 from emma.tasks import Split, TaskID, TaskSpec
+from rfgen.recipe import Recipe
 from workflow_support.config import check_config
 from workflow_support.identity import code_digest, outside_digest
 from workflow_support.pretraining import Known
@@ -70,6 +72,7 @@ class Plan:
         self.config = check_config(config, self.root)
         self.release_path = f"config/releases/{self.config.release}.yaml"
         self.release = load_release_config(self.root / self.release_path)
+        self.recipe = parse(Recipe, self.release.rfgen, f"{self.release_path}: rfgen")
         check_metrics(self.release.tasks, self.release_path)
         self.models: dict[str, ModelConfig] = {}
         for name in self.config.models:
@@ -83,7 +86,7 @@ class Plan:
                 self.models[control.name] = control
         if not self.models:
             raise InputError(f"config/config.yaml: models: expected one that takes a task of {self.config.release}")
-        known = Known(self.release, self.release_path, self.root / "config" / "releases")
+        known = Known(self.recipe, self.root / "config" / "releases")
         for name, model in self.models.items():
             known.check(model.pretraining, f"config/models/{name}.yaml")
         self.eval_split = Split(self.config.eval_split)
@@ -130,7 +133,7 @@ class Plan:
 
     def captures_of(self, model: str) -> list[str]:
         """Capture sets of the tasks that a model takes."""
-        if model in self.oracles() or model in self.controls():
+        if self.models[model].truth or isinstance(self.models[model], ControlConfig):
             # Nobody knows the true parameters of a capture, and what an untrained network loses on it says nothing.
             return []
         return [name for name, (entry, _) in self.captures.items() if entry.task.value in self.tasks_of(model)]
@@ -281,7 +284,8 @@ class Plan:
 
     def pretrained(self) -> list[str]:
         """Models whose weights a rule trains."""
-        return [n for n, config in self.models.items() if config.pretrain is not None and n not in self.controls()]
+        own = {name: config for name, config in self.models.items() if not isinstance(config, ControlConfig)}
+        return [name for name, config in own.items() if config.pretrain is not None]
 
     def controls(self) -> dict[str, ControlConfig]:
         """The configs of controls, whose weights a rule makes."""
@@ -301,7 +305,7 @@ class Plan:
 
     def measured(self) -> list[str]:
         """Models whose speed is measured: a control's is that of its model."""
-        return [name for name in self.embedding() if name not in self.controls()]
+        return [name for name in self.embedding() if not isinstance(self.models[name], ControlConfig)]
 
     @staticmethod
     def any_of(names: list[str]) -> str:

@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 from common.errors import InputError
 from common.files import parse
-from emma.data.provenance import Pretraining
+from emma.data.provenance import PRETRAINING_FIELDS, Pretraining
 from emma.data.public_sets import refuse_unknown
-from emma.data.release import DataReleaseManifest, ReleaseConfig, load_release_config
-from emma.tasks import OODAxis, Split
+from emma.data.release import load_release_config
+from emma.tasks import Split
 from rfgen.recipe import Recipe
-
-#: The field of Pretraining for each axis.
-FIELDS: Mapping[OODAxis, str] = {
-    OODAxis.ENVIRONMENT: "environments",
-    OODAxis.DEVICE: "devices",
-    OODAxis.FREQUENCY_BAND: "frequency_bands",
-    OODAxis.SNR_REGIME: "snr_regimes",
-    OODAxis.WAVEFORM: "waveforms",
-    OODAxis.RECEIVER: "receivers",
-}
 
 
 def values_of(recipe: Recipe) -> dict[str, list[str]]:
     """Every value that a scene of the recipe can have, the unlabelled pool's included, by field of Pretraining."""
     pool = recipe.pretrain
-    known: dict[str, list[str]] = {field: [] for field in FIELDS.values()}
+    known: dict[str, list[str]] = {field: [] for field in PRETRAINING_FIELDS.values()}
     known |= {"frequency_bands": [*recipe.bands_hz], "snr_regimes": [*recipe.snr_regimes_db]}
     for name, task in recipe.tasks.items():
-        for axis, field in FIELDS.items():
+        for axis, field in PRETRAINING_FIELDS.items():
             known[field] += recipe.values_of(name)[axis.value]
         # Emitters that are no drone are no axis value, and pretraining may well have seen them.
         known["waveforms"] += [*getattr(task, "present", ()), *getattr(task, "absent", ())]
@@ -47,18 +36,17 @@ class Known:
     """Values of a release, and of the others beside it where those are asked for.
 
     Args:
-        release: the release of the run.
-        source: its file.
+        recipe: that of the run's release.
         folder: ``config/releases``, whose other files count too: a config serves several releases.
     """
 
-    def __init__(self, release: ReleaseConfig | DataReleaseManifest, source: str | Path, folder: Path) -> None:
-        self.release, self.source, self.folder = release, source, folder
+    def __init__(self, recipe: Recipe, folder: Path) -> None:
+        self.recipe, self.folder = recipe, folder
 
     @cached_property
     def own(self) -> dict[str, list[str]]:
         """Those of the release."""
-        return values_of(parse(Recipe, self.release.rfgen, f"{self.source}: rfgen"))
+        return values_of(self.recipe)
 
     @cached_property
     def every(self) -> dict[str, list[str]]:

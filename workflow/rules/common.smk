@@ -9,12 +9,11 @@ HOME = Path(workflow.current_basedir).parents[1]
 sys.path.insert(0, f"{HOME}/src")
 
 from common.errors import InputError
-from common.files import hold_alone, parse as validated
+from common.files import hold_alone
 from workflow_support.captures import check_captures
 from workflow_support.plan import Plan, job_environment
 from emma.data.release import check_declared
 from workflow_support.worker import start_worker
-from rfgen.recipe import Recipe
 
 
 def refuse(error):
@@ -29,7 +28,7 @@ try:
     # With conda or containers, jobs find other packages than this process does.
     deployed = getattr(workflow.deployment_settings, "deployment_method", ())
     PLAN = Plan(config, Path.cwd(), HOME, elsewhere=bool(deployed))
-    recipe = validated(Recipe, PLAN.release.rfgen, f"{PLAN.release_path}: rfgen")
+    recipe = PLAN.recipe
     check_declared(
         PLAN.release,
         {task: recipe.values_of(task) for task in recipe.tasks},

@@ -26,7 +26,7 @@ from emma.backbones.load import build_backbone, build_onnx, load_weights, onnx_b
 from emma.backbones.modules import modules_of
 from emma.backbones.onnx_file import OnnxBackbone
 from emma.backbones.onnx_graph import batch_norms, floating_weights
-from emma.data.scenes import iterate_scenes
+from emma.data.scenes import first_scenes
 
 if TYPE_CHECKING:
     import torch
@@ -47,16 +47,7 @@ SCENES, _BATCH = 512, 128
 
 def read_pool(path: str | Path) -> tuple[pa.Table, IQ]:
     """The first scenes of a pool's file."""
-    indexes, scenes, taken = [], [], 0
-    for index, iq in iterate_scenes(path):
-        indexes.append(index)
-        scenes.append(iq)
-        taken += len(iq)
-        if taken >= SCENES:
-            break
-    if not taken:
-        raise InputError(f"{path}: expected at least one scene")
-    return pa.concat_tables(indexes).combine_chunks()[:SCENES], np.concatenate(scenes)[:SCENES]
+    return first_scenes(path, SCENES)
 
 
 def original_weights(
@@ -220,9 +211,15 @@ class _Moments:
     def add(self, values: NDArray[Any]) -> None:
         """Take a batch ``[B, C, ...]`` in."""
         rows = np.moveaxis(values, 1, 0).reshape(values.shape[1], -1).astype(np.float64)
-        self.count += rows.shape[1]
-        self._sum = self._sum + rows.sum(axis=1)
-        self._squares = self._squares + (rows**2).sum(axis=1)
+        self._join(rows.shape[1], rows.sum(axis=1), (rows**2).sum(axis=1))
+
+    def join(self, other: _Moments) -> None:
+        """Take in what another met."""
+        self._join(other.count, other._sum, other._squares)
+
+    def _join(self, count: int, total: NDArray[np.float64], squares: NDArray[np.float64]) -> None:
+        self.count += count
+        self._sum, self._squares = self._sum + total, self._squares + squares
 
     @property
     def mean(self) -> NDArray[np.float64]:
@@ -247,10 +244,9 @@ def _measured(layers: Sequence[torch.nn.Module]) -> Iterator[list[_Moments]]:
 
     def hook(moment: _Moments) -> Callable[[torch.nn.Module, tuple[Any, ...]], None]:
         def measure(layer: torch.nn.Module, given: tuple[Any, ...]) -> None:
-            batch = given[0].detach()
             own = _Moments()
-            for each in (moment, own):
-                each.add(batch.cpu().numpy())
+            own.add(given[0].detach().cpu().numpy())
+            moment.join(own)
             for key, value in ((_MEAN, own.mean), (_VARIANCE, own.variance)):
                 getattr(layer, key).copy_(torch.from_numpy(value))
 

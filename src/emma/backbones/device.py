@@ -53,4 +53,4 @@ def used_device(backbone: Backbone, told: str) -> str:
     """The device that a backbone is on: where its torch modules keep their numbers, else the one that it was told."""
     modules = modules_of(backbone)
     kinds = {tensor.device.type for module in modules for tensor in (*module.parameters(), *module.buffers())}
-    return next(iter(sorted(kinds - {"cpu"}))) if kinds - {"cpu"} else "cpu" if kinds else told
+    return min(kinds - {"cpu"}, default="cpu") if kinds else told

@@ -86,8 +86,8 @@ class Contract(Strict):
     view: Annotated[
         Literal["iq", "csi", "spectrogram"],
         Field(
-            description="what of a scene is shown: its samples (`iq`), the channel estimate of its reference symbol "
-            "(`csi`, complex `[A, carriers]`), or a `spectrogram`"
+            description="the form in which a scene is given: its samples (`iq`), the channel estimate of its "
+            "reference symbol (`csi`, complex `[A, carriers]`), or a `spectrogram`"
         ),
     ] = "iq"
     per_antenna: Annotated[

@@ -122,6 +122,9 @@ def _holds_products(graph: onnx.GraphProto) -> bool:
 
 def graph_parameters(model: onnx.ModelProto) -> int:
     """Floating numbers among a graph's initial values."""
-    kinds = {tensor.name: onnx.TensorProto.DataType.Name(tensor.data_type) for tensor in model.graph.initializer}
-    floating = {name for name, kind in kinds.items() if "FLOAT" in kind or kind == "DOUBLE"}
-    return sum(math.prod(tensor.dims) for tensor in model.graph.initializer if tensor.name in floating)
+    return sum(math.prod(tensor.dims) for tensor in model.graph.initializer if _is_floating(tensor))
+
+
+def _is_floating(tensor: onnx.TensorProto) -> bool:
+    kind = onnx.TensorProto.DataType.Name(tensor.data_type)
+    return "FLOAT" in kind or kind == "DOUBLE"

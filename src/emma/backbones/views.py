@@ -1,4 +1,4 @@
-"""What of a scene a model is shown: its samples, the channel estimate of a known symbol, or a spectrogram."""
+"""The form in which a model gets a scene: its samples, the channel estimate of a known symbol, or a spectrogram."""
 
 from __future__ import annotations
 

@@ -16,13 +16,14 @@ from typing import Any
 import yaml
 
 from common.errors import InputError
-from common.files import parse, read_yaml, write_files
+from common.files import parse, write_files
 from common.hashing import sha256
 from emma.backbones.config import CONTROL_SUFFIX, ModelConfig
 from emma.backbones.inputs import AXES
 from emma.backbones.published.convert import convert, recipe_of
 from emma.backbones.published.recipes import RECIPES
 from emma.cli.reading import Key, read_onnx
+from emma.data.release import release_names
 
 #: What to do with files that are not taken.
 _REFUSED = (
@@ -69,8 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     root: Path = arguments.root
     if not (root / "config/config.yaml").is_file():
         raise InputError(f"{root}: expected the project's folder, with config/config.yaml; name it by --root")
-    # A file that others extend names no release.
-    releases = sorted(path.stem for path in (root / "config/releases").glob("*.yaml") if "release" in read_yaml(path))
+    releases = release_names(root / "config/releases")
     if arguments.release is not None and arguments.release not in releases:
         raise InputError(f"--release: {arguments.release}: expected one of {', '.join(releases)}")
     file: Path = arguments.file

@@ -13,13 +13,23 @@ from common.errors import InputError
 from common.files import parse
 from common.hashing import content_hash
 from emma.data.public_sets import PUBLIC_SETS, refuse_unknown, regimes_of
-from emma.tasks import Strict, TaskID
+from emma.tasks import OODAxis, Strict, TaskID
 
 #: A SHA-256 in hexadecimal digits.
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 #: Keys of a model's config that tell readers of it and change no number: no hash covers them.
 DESCRIPTIVE = frozenset({"description", "link", "expects"})
+
+#: The field of Pretraining for each axis.
+PRETRAINING_FIELDS: Mapping[OODAxis, str] = {
+    OODAxis.ENVIRONMENT: "environments",
+    OODAxis.DEVICE: "devices",
+    OODAxis.FREQUENCY_BAND: "frequency_bands",
+    OODAxis.SNR_REGIME: "snr_regimes",
+    OODAxis.WAVEFORM: "waveforms",
+    OODAxis.RECEIVER: "receivers",
+}
 
 #: The key of the schema metadata of Parquet tables that holds a Provenance.
 METADATA_KEY = "model_provenance"

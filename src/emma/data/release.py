@@ -11,7 +11,7 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 
 from common.errors import InputError
-from common.files import parse, read_json
+from common.files import parse, read_json, read_yaml
 from common.hashing import content_hash, sha256, table_hash
 from emma.data.caveats import derived_caveats
 from emma.data.extends import read_extended
@@ -142,6 +142,11 @@ class DataReleaseManifest(Strict):
         if record is None:
             raise InputError(f"release {self.release}: split {split} of {task} is not in the manifest")
         return record
+
+
+def release_names(folder: str | Path) -> list[str]:
+    """Names of the releases in a folder of YAML files; one that others only extend names none."""
+    return sorted(path.stem for path in Path(folder).glob("*.yaml") if "release" in read_yaml(path))
 
 
 def load_release_config(path: str | Path) -> ReleaseConfig:

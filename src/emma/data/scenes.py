@@ -269,6 +269,20 @@ def iterate_scenes(path: str | Path, *, verify: bool = True) -> Iterator[tuple[p
             yield table, revert(stored)
 
 
+def first_scenes(path: str | Path, count: int, *, verify: bool = True) -> tuple[pa.Table, np.ndarray]:
+    """The first ``count`` scenes of a file, or all, in one piece; see ``iterate_scenes``. InputError for none."""
+    indexes: list[pa.Table] = []
+    scenes: list[np.ndarray] = []
+    for index, iq in iterate_scenes(path, verify=verify):
+        indexes.append(index)
+        scenes.append(iq)
+        if sum(map(len, scenes)) >= count:
+            break
+    if not sum(map(len, scenes)):
+        raise InputError(f"{path}: expected at least one scene")
+    return pa.concat_tables(indexes).combine_chunks().slice(0, count), np.concatenate(scenes)[:count]
+
+
 def _verify_ids(path: str | Path, table: pa.Table, stored: Stored) -> None:
     found = table["scene_id"].to_pylist(), table["iq_sha256"].to_pylist()
     for scene_id, iq_sha256, *made in zip(*found, *identify_all(stored, table), strict=True):

@@ -11,7 +11,7 @@ import numpy as np
 from common.errors import InputError
 from emma.evaluation.records import Draws, Interval, StandardErrors
 from emma.evaluation.statistics import holm
-from emma.evaluation.uncertainty import MeanDraws, average_parts, t_interval, t_p_value
+from emma.evaluation.uncertainty import MeanDraws, Part, average_parts, t_interval, t_p_value
 from emma.metrics import UndefinedMetricError
 from emma.results.aggregate import FoldScores, OODAvg
 from emma.results.records import RankFlip, RankFlips, RankRange, RankRanges, RankStatistics
@@ -131,7 +131,7 @@ def _p_value(standings: Mapping[str, Standing], better: str, worse: str) -> floa
     """The two-sided p-value of two averages that do not differ; 1 where nothing says how they vary."""
     first, second = standings[better], standings[worse]
     try:
-        part = average_parts([draws.less(second.draws[task]) for task, draws in first.draws.items()]).total
+        part = _part_of_averages(first.draws, second.draws)
     except ValueError as error:
         raise InputError(f"models {better} and {worse}: replicates: {error}") from None
     if part is None or first.ood_avg is None or second.ood_avg is None:
@@ -153,8 +153,13 @@ def average_interval(
     gain: float, own: Mapping[TaskID, MeanDraws], other: Mapping[TaskID, MeanDraws], level: float
 ) -> Interval | None:
     """The interval of the difference of two OOD averages of the same tasks; see ``gain_interval``."""
-    part = average_parts([draws.less(other[task]) for task, draws in own.items()]).total
+    part = _part_of_averages(own, other)
     return None if part is None else t_interval(gain, part, level)
+
+
+def _part_of_averages(own: Mapping[TaskID, MeanDraws], other: Mapping[TaskID, MeanDraws]) -> Part | None:
+    """How the difference of two OOD averages of the same tasks varies; ValueError for draws of other scenes."""
+    return average_parts([draws.less(other[task]) for task, draws in own.items()]).total
 
 
 def p_no_better(gain: float, own: Sequence[Draws], other: Sequence[Draws]) -> float | None:

@@ -10,7 +10,7 @@ from common.errors import InputError
 from common.files import parse, read_json
 from emma.backbones.config import ControlConfig, ModelConfig
 from emma.data.protocols import InDistribution, LeaveOneSNRRegimeOut, OODProtocol, board_protocols, task_protocols
-from emma.data.provenance import Pretraining, Provenance, with_sets
+from emma.data.provenance import PRETRAINING_FIELDS, Pretraining, Provenance, with_sets
 from emma.data.release import DataReleaseManifest
 from emma.evaluation.records import FoldRecord, TaskScores
 from emma.metrics import METRICS
@@ -52,15 +52,7 @@ def met_in_pretraining(
         return "unknown"
     if pretraining.release_splits:
         return True
-    declared = {
-        OODAxis.ENVIRONMENT: pretraining.environments,
-        OODAxis.DEVICE: pretraining.devices,
-        OODAxis.FREQUENCY_BAND: pretraining.frequency_bands,
-        OODAxis.SNR_REGIME: pretraining.snr_regimes,
-        OODAxis.WAVEFORM: pretraining.waveforms,
-        OODAxis.RECEIVER: pretraining.receivers,
-    }
-    return any(part in declared[axis] for axis, part in parts.items())
+    return any(part in getattr(pretraining, PRETRAINING_FIELDS[axis]) for axis, part in parts.items())
 
 
 def score_record(

@@ -19,7 +19,7 @@ from rfgen.physics.propagation import Links, frequency_response
 from rfgen.physics.site import Site
 from rfgen.physics.types import Bools, Complexes, Floats
 from rfgen.scenes.base import Chunk, ChunkKey, Column, LabelColumns, Setting, Split
-from rfgen.scenes.localisation import Localisation
+from rfgen.scenes.localisation import Localisation, sight_states
 from rfgen.waveforms import ofdm
 
 
@@ -85,7 +85,7 @@ class BeamPrediction(Localisation):
     def link_labels(self, los: Bools, bearing_deg: Floats, distance_m: Floats) -> dict[str, Column]:
         """The line-of-sight state, in `detail`."""
         del bearing_deg, distance_m
-        return {"detail": ["LOS" if seen else "NLOS" for seen in los]}
+        return {"detail": sight_states(los)}
 
     def path_labels(self, links: Links, gains: Complexes, delays: Floats) -> dict[str, Column]:
         """Powers of the narrow beams, of which the highest is 1."""

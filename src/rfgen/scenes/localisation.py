@@ -199,7 +199,7 @@ class AngleOfArrival(Localisation):
     def link_labels(self, los: Bools, bearing_deg: Floats, distance_m: Floats) -> dict[str, Column]:
         """The bearing, and in `detail` whether the link is in sight."""
         del distance_m
-        return {"azimuth_deg": bearing_deg, "detail": _states(los)}
+        return {"azimuth_deg": bearing_deg, "detail": sight_states(los)}
 
     def link_truth(self, links: Links) -> Floats:
         """Cosine and sine of the mean direction of all rays by their power, the direct path's among them."""
@@ -222,7 +222,7 @@ class LineOfSight(Localisation):
     def link_labels(self, los: Bools, bearing_deg: Floats, distance_m: Floats) -> dict[str, Column]:
         """The line-of-sight state."""
         del bearing_deg, distance_m
-        return {"class": _states(los), "detail": _states(los)}
+        return {"class": sight_states(los), "detail": sight_states(los)}
 
     def link_truth(self, links: Links) -> Floats:
         """Logarithms of what a channel sounder would read off the paths, as moments of power over delay and azimuth.
@@ -257,5 +257,6 @@ def resultant(links: Links) -> Complexes:
     return mean
 
 
-def _states(los: Bools) -> list[str]:
+def sight_states(los: Bools) -> list[str]:
+    """LOS or NLOS of n links, by their line-of-sight states `[n]`."""
     return ["LOS" if x else "NLOS" for x in los]

@@ -6,13 +6,14 @@ import pytest
 
 from common.errors import InputError
 from common.files import parse
-from emma.data.provenance import Pretraining, with_sets
+from emma.data.provenance import PRETRAINING_FIELDS, Pretraining, with_sets
 from emma.data.public_sets import PUBLIC_SETS, regimes_of
 from emma.data.release import load_release_config
-from workflow_support.pretraining import FIELDS, Known
+from rfgen.recipe import Recipe
+from workflow_support.pretraining import Known
 
 RELEASES = Path(__file__).parents[3] / "config" / "releases"
-KNOWN = Known(load_release_config(RELEASES / "tiny.yaml"), "tiny.yaml", RELEASES)
+KNOWN = Known(parse(Recipe, load_release_config(RELEASES / "tiny.yaml").rfgen, "tiny.yaml"), RELEASES)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_a_set_is_one_of_those_that_are_known():
 
 
 def test_every_axis_has_a_field():
-    assert {*FIELDS.values(), "release_splits", "sets"} == set(Pretraining.model_fields)
+    assert {*PRETRAINING_FIELDS.values(), "release_splits", "sets"} == set(Pretraining.model_fields)
 
 
 def test_the_range_of_a_set_meets_the_regimes_that_it_overlaps():

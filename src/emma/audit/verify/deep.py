@@ -18,7 +18,7 @@ from emma.audit.verify.results import Results
 from emma.backbones.config import config_file, load_model_config
 from emma.backbones.cost import cost_of, first_batches
 from emma.backbones.embed import embed_batch
-from emma.backbones.load import load_backbone
+from emma.backbones.load import load_backbone, weights_file
 from emma.data.folds import row_keys
 from emma.data.labels import plain_values
 from emma.data.reference import reference_of
@@ -152,16 +152,15 @@ class Counted(Check):
                 continue
             path = layout.cost(model)
             with self.item(path):
-                config, made = load_model_config(config_path), layout.weights(model)
-                pinned = config.weights or config.onnx
-                weights = made if made.is_file() else root / pinned if pinned else None
-                backbone, provenance = load_backbone(config, root, made if made.is_file() else None)
+                config, weights = load_model_config(config_path), layout.weights(model)
+                made = weights if weights.is_file() else None
+                backbone, provenance = load_backbone(config, root, made)
                 trained = {
                     task: results.embeddings(model, task).of(results.labelled(task, Split.TRAIN)["scene_id"])
                     for task in tasks
                 }
                 batches = first_batches(scenes, config.batch_size)
-                again = cost_of(config, backbone, provenance, batches, trained, weights)
+                again = cost_of(config, backbone, provenance, batches, trained, weights_file(config, root, made))
                 self.compare(path, results.document(path), again)
         self.note = f"{absent} not at hand" if absent else ""
 
