@@ -51,7 +51,7 @@ def cost_rows(board: Board) -> list[Cells]:
                 "multiply-accumulates per scene": None if cost.macs is None else f"{cost.macs:,}",
                 "width": str(cost.width),
                 "constant features": _dead(cost),
-                "of its control": _dead(controls.get(row.model)),
+                "constant features of its control": _dead(controls.get(row.model)),
                 "file, bytes": None if cost.weights_bytes is None else f"{cost.weights_bytes:,}",
                 "licence": cost.licence,
                 "link": cost.link,
