@@ -62,6 +62,7 @@ def test_takes():
         "NMSE": {"complex_tensor"},
         "SISDR": {"waveform"},
         "PowerLoss": {"choices"},
+        "SISDRImprovement": {"separation"},
         **{name: {"decisions"} for name in ("BalancedAccuracy", "PlainAccuracy", "Top1Accuracy", "TopKAccuracy")},
         **{name: {"positive_score", "decisions"} for name in ("AUC", "AUROC")},
         **{name: {"caption"} for name in ("Bleu", "Meteor", "CIDER")},
