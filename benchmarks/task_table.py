@@ -15,6 +15,8 @@ from typing import Any
 #: Columns of the table, and which rows of the board compete for each.
 COLUMNS = ("floor", "textbook", "dsp", "best backbone", "oracle")
 
+_OF_KIND = {"chance": "floor", "reference": "textbook", "backbone": "best backbone", "oracle": "oracle"}
+
 
 def column_of(row: Mapping[str, Any]) -> str | None:
     """The column that a row of the board stands in; None for a control or a submission."""
