@@ -30,15 +30,17 @@ class ReducedRidge(Ridge):
         """Two regressions with intercept for each component."""
         return 2 * self._count * (width + 1)
 
-    def fit(self, features: NDArray[Any], target: Floats, groups: Any = None) -> Self:
+    def fit(self, features: NDArray[Any], target: Any, groups: Any = None) -> Self:
         """Find the components, choose the regularisation and fit the head; InputError as in every head."""
+        self.check_capacity(features.shape[1])
         self._level, self._basis = leading_components(self.target.regressand(np.asarray(target)), self._count)
         super().fit(features, target, groups)
         self.tensors |= {"level": self._level, "basis": self._basis}
         return self
 
-    def scores(self, features: NDArray[Any]) -> Floats:
+    def scores(self, features: NDArray[Any], given: Any = None) -> Floats:
         """Pairs ``[N, K]``."""
+        del given
         coefficients = self._standardised(features) @ self.tensors["weights"] + self.tensors["intercept"]
         values = as_complex(coefficients) @ as_complex(self.tensors["basis"])
         return self.target.from_regression(as_pairs(values) + self.tensors["level"])

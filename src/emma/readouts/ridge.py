@@ -45,8 +45,9 @@ class Ridge(Readout):
         """What is regressed ``[N, K]``, of encoded labels."""
         return self.target.regressand(target)
 
-    def scores(self, features: NDArray[Any]) -> Floats:
+    def scores(self, features: NDArray[Any], given: Any = None) -> Floats:
         """Scores ``[N, K]``, for an angle degrees ``[N, 1]``."""
+        del given
         values = self._standardised(features) @ self.tensors["weights"] + self.tensors["intercept"]
         return self.target.from_regression(values)
 

@@ -26,16 +26,15 @@ class Channel(Target):
     label_type: ClassVar[pa.DataType] = pa.list_(pa.float32())
     encoded_type: ClassVar[pa.DataType] = pa.list_(pa.float32())
     score_type: ClassVar[pa.DataType] = pa.list_(pa.float32())
+    shaped: ClassVar[bool] = True
     readouts: ClassVar[tuple[str, ...]] = ("reduced_ridge",)
     forms: ClassVar[tuple[str, ...]] = ("complex_tensor",)
 
     @classmethod
     def check(cls, spec: TaskSpec) -> None:
-        """A shape and no classes; no more components than the tensor has numbers."""
+        """No classes, and no more components than the tensor has numbers."""
         if spec.classes:
             raise ValueError("classes: expected none with target channel")
-        if not spec.shape:
-            raise ValueError("shape: expected with target channel, such as [8, 64]")
         components = spec.readout.components
         if components is None or components > math.prod(spec.shape):
             raise ValueError(f"readout.components: expected a number from 1 to {math.prod(spec.shape)}, those of shape")
