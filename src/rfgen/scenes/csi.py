@@ -43,7 +43,9 @@ class ChannelEstimation(Localisation):
         if self.active_subcarriers % self.comb:
             raise ValueError(f"comb: expected a divisor of the {self.active_subcarriers} carriers in use")
         if self.samples != self.comb * self.symbol:
-            raise ValueError(f"samples: expected the {self.comb * self.symbol} of {self.comb} symbols with their prefix")
+            raise ValueError(
+                f"samples: expected the {self.comb * self.symbol} of {self.comb} symbols with their prefix"
+            )
         return self
 
     def known_symbol(self) -> dict[str, Any] | None:
@@ -97,7 +99,7 @@ class ChannelEstimation(Localisation):
         return estimate
 
     def own_phase(self, iq: Samples) -> Complexes:
-        """Unit numbers `[n]` that turn a channel by the phase of the estimate at antenna 0, the mean of its carriers'."""
+        """Unit numbers `[n]` that turn by the phase of the estimate at antenna 0, the mean of its carriers'."""
         turn: Complexes = np.exp(-1j * np.angle(self.least_squares(iq)[:, 0].mean(axis=1)))
         return turn
 

@@ -175,9 +175,7 @@ class Localisation(LinkTask):
         labels = self.scene_labels(links, made)
         return self.assemble(setting, name, split, key, made.iq, made.snr_db, labels, **made.columns)
 
-    def received(
-        self, setting: Setting, name: str, split: Split, key: ChunkKey, seed: Seed, links: Links
-    ) -> Received:
+    def received(self, setting: Setting, name: str, split: Split, key: ChunkKey, seed: Seed, links: Links) -> Received:
         """What is received over n links, and over which paths."""
         environment, band, number = key
         rng = stream(seed, name, split, environment, band, number)

@@ -50,8 +50,8 @@ class Lmmse(LeastSquares):
     """Embeds the linear estimates of least mean squared error for a delay profile and a noise that likelihood chooses.
 
     A profile is ``exponential``, of any of several mean delays, or ``uniform`` over the prefix, which is robust against
-    what profile there is; antennas are alike and independent. The carriers' covariance at a distance of f is the Fourier
-    transform of the profile, and ``R (R + N0 I)^-1`` is applied in its eigenvectors.
+    what profile there is; antennas are alike and independent. The carriers' covariance over a distance of f is the
+    Fourier transform of the profile, and ``R (R + N0 I)^-1`` is applied in its eigenvectors.
 
     References: van de Beek, Edfors, Sandell, Wilson and Borjesson, "On channel estimation in OFDM systems", VTC 1995
     (exponential); Li, Cimini and Sollenberger, "Robust channel estimation for OFDM systems with rapid dispersive fading
@@ -74,7 +74,8 @@ class Lmmse(LeastSquares):
         if self._profile == "exponential":
             return np.stack([1 / (1 + 2j * np.pi * spaced * delay) for delay in _DELAYS_S])
         span = self._prefix / sample_rate_hz
-        return (np.sinc(spaced * span) * np.exp(-1j * np.pi * spaced * span))[None]
+        uniform: Complex = np.sinc(spaced * span) * np.exp(-1j * np.pi * spaced * span)
+        return uniform[None]
 
     def _estimate(self, heard: Complex, sample_rate_hz: float) -> Complex:
         values, vectors = np.linalg.eigh(self.covariances(sample_rate_hz))
@@ -114,7 +115,7 @@ def lmmse(
     antennas: int = 8,
     carriers: int = 64,
     subcarriers: int = 80,
-    cyclic_prefix: int = 20,
+    cyclic_prefix: int = 32,
     profile: str = "exponential",
 ) -> Lmmse:
     """Build the linear estimate of least mean squared error for an OFDM signal of known numerology."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Channel(Target):
     """A complex tensor of the pinned shape, fit by regression; label and scores are pairs of real and imaginary part.
 
-    Pairs stand in the order of a C array of ``shape``: of antennas by carriers, carrier by carrier of the first antenna.
+    Pairs stand in the order of a C array of ``shape``: of antennas by carriers, all of the first antenna first.
     """
 
     name: ClassVar[str] = "channel"
