@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from common.errors import InputError
 from emma.readouts.base import Floats, Readout, standardise
-from emma.readouts.selection import Numbers
 
 #: Least variance of a direction, in units of the largest, that is told from rounding.
 _LEAST = 1e-10
@@ -39,13 +38,13 @@ class Mahalanobis(Readout):
         assert self.spec.components is not None, "Target.check asks for it"
         return self.spec.components
 
-    def fit(self, features: NDArray[Any], target: Floats, groups: Any = None) -> Self:
+    def fit(self, features: NDArray[Any], target: Any, groups: Any = None) -> Self:
         """Fit mean, directions and covariance; the arguments of ``Readout.fit``.
 
         InputError where a scene is not of the first class, or the embedding is wider or the head larger than pinned.
         """
         del groups
-        self._check_capacity(features.shape[1])
+        self.check_capacity(features.shape[1])
         if foreign := int(np.count_nonzero(np.asarray(target))):
             raise InputError(f"readout: {foreign} fit scenes of class {self.target.classes[-1]}, expected none")
         inputs, mean, scale = standardise(features)
@@ -60,21 +59,16 @@ class Mahalanobis(Readout):
         }
         return self
 
-    def without(self, features: NDArray[Any], target: Floats, kept: NDArray[np.bool_]) -> Self:
+    def without(self, features: NDArray[Any], target: Any, kept: NDArray[np.bool_]) -> Self:
         """The same head fit anew on the samples that are ``kept``: its shrinkage follows from them."""
         return type(self)(self.spec, self.target).fit(features[kept], np.asarray(target)[kept])
 
-    def scores(self, features: NDArray[Any]) -> Floats:
+    def scores(self, features: NDArray[Any], given: Any = None) -> Floats:
         """Scores ``[N, 1]``."""
+        del given
         distance = np.sum((self._standardised(features) @ self.tensors["projection"]) ** 2, axis=1, keepdims=True)
         scores: Floats = np.log(distance + _TINY)
         return scores
-
-    def _validation_losses(self, features: Floats, target: Floats, parts: Numbers) -> Floats:
-        raise NotImplementedError(f"{self.kind} chooses nothing from a grid")
-
-    def _fit(self, features: Floats, target: Floats, regularisation: float) -> dict[str, Floats]:
-        raise NotImplementedError(f"{self.kind} is fit as a whole")
 
 
 def _leading(inputs: Floats, components: int) -> tuple[Floats, Floats]:
@@ -110,6 +104,6 @@ def ledoit_wolf(projected: Floats, variances: Floats) -> float:
         return 0.0
     scenes = len(projected)
     spread = float(np.sum((variances - variances.mean()) ** 2))
-    # Mean squared distance, entry by entry, of each scene's outer product from the covariance, over the number of scenes.
+    # Mean squared distance of each scene's outer product from the covariance, over the number of scenes.
     error = float(np.mean(np.sum(projected**2, axis=1) ** 2) - np.sum(variances**2)) / scenes
     return min(error / spread, 1.0) if spread > 0 else 1.0

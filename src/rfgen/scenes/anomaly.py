@@ -70,6 +70,8 @@ class Anomaly(ReceivedTask):
     def _check(self) -> "Anomaly":
         if len(self.families) < 2:
             raise ValueError("families: expected at least two different held-out values")
+        if not self.kinds:
+            raise ValueError("kinds: expected at least one")
         for kind in self.kinds:
             if not self._families_of(kind):
                 raise ValueError(f"kinds.{kind}: expected one of the families {', '.join(NEEDS[kind])} for it")
@@ -113,7 +115,9 @@ class Anomaly(ReceivedTask):
         rng = stream(seed, name, split, *key)
         n = self.chunk
         wrong = self._anomalous if split in {"DEV", "HOLDOUT"} else 0
-        turns = [(key[2] * count + i) for count in (wrong, n - wrong) for i in range(count)]
+        # Receivers, and chunks of each, go on with the turns of those before.
+        before = list(self.groups(setting, split)).index(key[0]) * self.counts[split] // n + key[2]
+        turns = [before * count + i for count in (wrong, n - wrong) for i in range(count)]
         order = rng.permutation(n)
         kinds, families = zip(*(self._turn(turns[i]) for i in order), strict=True)
         anomalous = order < wrong

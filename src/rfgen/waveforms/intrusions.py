@@ -13,7 +13,7 @@ from pydantic import ConfigDict
 from typing_extensions import TypedDict
 
 from common.streams import complex_normal
-from rfgen.physics.fields import Model, NonNegative, Positive, Range
+from rfgen.physics.fields import Model, Positive, Range
 from rfgen.physics.hardware import rapp_amplifier
 from rfgen.physics.types import Complexes
 from rfgen.waveforms import angular
@@ -111,7 +111,8 @@ NEEDS: dict[str, tuple[str, ...]] = {"regrowth": ("wifi-frames", "nr-ofdm", "sat
 
 
 def _carrier(frequency_hz: float, samples: int) -> Complexes:
-    return np.exp(2j * np.pi * frequency_hz / RATE * np.arange(samples))
+    carrier: Complexes = np.exp(2j * np.pi * frequency_hz / RATE * np.arange(samples))
+    return carrier
 
 
 def tone(rng: np.random.Generator, traffic: OnAir, p: Tone) -> Complexes:
