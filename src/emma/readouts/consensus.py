@@ -82,7 +82,8 @@ class Consensus(Readout):
         """Standardised features of unit length ``[N, D]``; zero where they are zero."""
         inputs = self._standardised(features)
         length = np.sqrt(np.einsum("nd,nd->n", inputs, inputs))[:, None]
-        return np.divide(inputs, length, out=np.zeros_like(inputs), where=length > 0)
+        directions: Floats = np.divide(inputs, length, out=np.zeros_like(inputs), where=length > 0)
+        return directions
 
 
 class _Captions:

@@ -7,6 +7,7 @@ whose excess over the noise is least likely noise.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,7 +78,7 @@ def boxes(powers: Floats, parts: int) -> Found:
     independent = frames * 18 / 22
     edges = np.round(np.linspace(0, bins, parts + 1)).astype(int)
     columns = []
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in pairwise(edges):
         own = powers[:, :, low:high] / noise - 1
         sums = np.pad(np.cumsum(own.mean(axis=1), axis=1), ((0, 0), (1, 0)))
         best = np.full((3, batch), -np.inf)
