@@ -44,7 +44,7 @@ class QuestionAnswering(TextTask):
     """
 
     names = ("E-S2T-QA",)
-    label_columns: ClassVar[LabelColumns] = {"qa": list}
+    label_columns: ClassVar[LabelColumns] = {"qa": list, "detail": str}
 
     questions: dict[str, Question]
     offsets_hz: Annotated[Offsets, Field(min_length=2)]
@@ -64,9 +64,9 @@ class QuestionAnswering(TextTask):
         return self
 
     def describe(self, scenes: list[Attributes], rng: np.random.Generator) -> dict[str, Column]:
-        """Questions and answers in turn, text `[n, 12]`, kinds in the order of `KINDS`."""
+        """Questions and answers in turn, text `[n, 12]`, kinds as `KINDS` has them; as detail the number of emitters."""
         asked = [[text for name in KINDS for text in self._asked(name, scene, rng)] for scene in scenes]
-        return {"qa": np.array(asked, object)}
+        return {"qa": np.array(asked, object), "detail": [str(len(scene.emitters)) for scene in scenes]}
 
     def _asked(self, name: str, scene: Attributes, rng: np.random.Generator) -> tuple[str, str]:
         """One question of a kind, and its answer."""
