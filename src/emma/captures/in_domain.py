@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from emma.data.draws import link_groups, stratified_draw
 from emma.data.embeddings import Embeddings
-from emma.data.folds import fold_table
-from emma.data.tables import matrix_to_lists
+from emma.data.folds import fold_table, typed
 from emma.evaluation.fitting import PREDICTION_SCHEMA
-from emma.readouts import make_readout
+from emma.readouts import Readout, make_readout
 from emma.readouts.selection import grouped_parts
-from emma.tasks import TaskSpec, target_of
+from emma.tasks import Target, TaskSpec, target_of
 
 #: Predictions of captured scenes by readouts fit on captured scenes of other sessions, and on as many synthetic ones.
 IN_DOMAIN, SYNTHETIC = "in-domain", "equal-number"
@@ -41,9 +40,12 @@ class Side:
         """The scenes as readouts take them."""
         table = fold_table(spec, self.index, np.full(self.index.num_rows, "query"))
         rows = pc.index_in(table["scene_id"], value_set=self.index["scene_id"].combine_chunks())
+        kind = target_of(spec)
         return Lined(
+            kind,
             table["scene_id"],
-            target_of(spec).numbers(table["target"]),
+            table["target"],
+            kind.numbers(table["target"]),
             self.embeddings.of(table["scene_id"]),
             self.index["session"].take(rows),
             link_groups(self.index)[np.asarray(rows)],
@@ -51,16 +53,33 @@ class Side:
 
 
 class Lined(NamedTuple):
-    """Scenes of one side, row by row: their ids, encoded labels, features ``[N, D]``, sessions, and links if any."""
+    """Scenes of one side, row by row.
 
+    Attributes:
+        kind: the kind of their labels.
+        scene_id: their ids.
+        encoded: their encoded labels as a column.
+        target: the same as an array.
+        features: ``[N, D]``.
+        session: their sessions.
+        links: their links, if any.
+    """
+
+    kind: Target
     scene_id: pa.ChunkedArray
-    target: NDArray[np.float64]
+    encoded: pa.ChunkedArray
+    target: Any
     features: NDArray[Any]
     session: pa.ChunkedArray
     links: NDArray[np.str_]
 
+    def scores(self, readout: Readout, rows: Any = slice(None)) -> Any:
+        """Scores ``[N, K]`` of some of the scenes."""
+        given = self.kind.given(self.target)
+        return readout.scores(self.features[rows], None if given is None else given[rows])
 
-def predicted(scenes: Lined, scores: NDArray[np.float64], *, sessions: bool = True) -> pa.Table:
+
+def predicted(scenes: Lined, scores: Any, *, sessions: bool = True) -> pa.Table:
     """A table of PREDICTION_SCHEMA.
 
     Args:
@@ -70,11 +89,11 @@ def predicted(scenes: Lined, scores: NDArray[np.float64], *, sessions: bool = Tr
     """
     n = len(scenes.target)
     session = scenes.session if sessions else pa.nulls(n, pa.string())
-    columns = [scenes.scene_id, session, pa.array(scenes.target), matrix_to_lists(scores), pa.nulls(n, pa.int32())]
-    return pa.table(columns, schema=PREDICTION_SCHEMA)
+    columns = [scenes.scene_id, session, scenes.encoded, scenes.kind.stored(scores), pa.nulls(n, pa.int32())]
+    return pa.table(columns, schema=typed(PREDICTION_SCHEMA, scenes.kind))
 
 
-def dealt(spec: TaskSpec, sessions: NDArray[np.str_], target: NDArray[np.float64]) -> NDArray[np.int64] | str:
+def dealt(spec: TaskSpec, sessions: NDArray[np.str_], target: Any) -> NDArray[np.int64] | str:
     """The part ``[N]`` of each captured scene, sessions whole, or why the reference is undefined.
 
     Args:
@@ -85,10 +104,11 @@ def dealt(spec: TaskSpec, sessions: NDArray[np.str_], target: NDArray[np.float64
     count = min(PARTS, len(np.unique(sessions)))
     if count < 2:
         return "one session alone: nothing is left to fit on"
-    parts = grouped_parts(sessions, target_of(spec).strata(target), count)
-    if spec.classes:
+    strata = target_of(spec).strata(target)
+    parts = grouped_parts(sessions, strata, count)
+    if strata is not None:
         for part in range(count):
-            if missing := sorted(set(target) - set(target[parts != part])):
+            if missing := sorted(set(strata) - set(strata[parts != part])):
                 return f"class {spec.classes[int(missing[0])]} is in too few sessions to be both fit and scored"
     return parts
 
@@ -122,7 +142,7 @@ def in_domain(spec: TaskSpec, name: str, fit: Lined | None, captured: Lined, see
     pools = {IN_DOMAIN: (captured, sessions)}
     if fit is not None:
         pools[SYNTHETIC] = (fit, fit.links)
-    scores = {key: np.empty((len(parts), target_of(spec).width)) for key in pools}
+    scores: dict[str, Any] = {key: [None] * len(parts) for key in pools}
     for part in np.unique(parts):
         size = min(int(np.count_nonzero(parts != part)), *(len(scenes.target) for scenes, _ in pools.values()))
         for key, (scenes, groups) in pools.items():
@@ -132,8 +152,10 @@ def in_domain(spec: TaskSpec, name: str, fit: Lined | None, captured: Lined, see
             readout = make_readout(spec).fit(*known, groups[drawn])
             if target_of(spec).enrols:
                 readout.enrol(*known, np.zeros(len(drawn), np.int64))
-            scores[key][parts == part] = readout.scores(captured.features[parts == part])
-    return {key: predicted(captured, scores[key]) for key in pools}
+            asked = np.flatnonzero(parts == part)
+            for row, answer in zip(asked, captured.scores(readout, asked), strict=True):
+                scores[key][row] = answer
+    return {key: predicted(captured, np.stack(scores[key])) for key in pools}
 
 
 def _drawn(

@@ -115,8 +115,8 @@ def predict_sides(spec: TaskSpec, declared: CaptureSet, sides: Sides, seed: int)
     if sides.synth is not None:
         readout, synth = make_readout(spec).fit(fit.features, fit.target, fit.links), sides.synth.lined(spec)
         readouts = {CAPTURED: readout}
-        predictions[SYNTH] = predicted(synth, readout.scores(synth.features), sessions=False)
-    predictions |= {name: predicted(captured, one.scores(captured.features)) for name, one in readouts.items()}
+        predictions[SYNTH] = predicted(synth, synth.scores(readout), sessions=False)
+    predictions |= {name: predicted(captured, captured.scores(one)) for name, one in readouts.items()}
     return predictions | in_domain(spec, declared.name, fit, captured, seed)
 
 

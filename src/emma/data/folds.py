@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -14,11 +15,11 @@ from numpy.typing import NDArray
 from common.errors import InputError
 from emma.data.enrolment import session_turns
 from emma.data.tables import metadata_of, open_parquet, read_table, unique_ids, write_table
-from emma.tasks import TARGETS, TaskSpec, target_of
+from emma.tasks import TARGETS, Target, TaskSpec, target_of
 
 #: One row per scene of a fold. ``role``: fit, query (scored) or enrol (gallery alone). ``session``: the bootstrap's
 #: unit, where captures of one session are alike. ``target``: degrees, the index of the class in the TaskSpec, or what
-#: else the task's target encodes (``with_targets``).
+#: else the task's target encodes (``typed``).
 #: ``turn``: where units are enrolled, the turn in which the session of an evaluation capture enrols its unit, whatever
 #: the role.
 FOLD_SCHEMA = pa.schema(
@@ -32,19 +33,32 @@ FOLD_SCHEMA = pa.schema(
 )
 
 
-def with_targets(schema: pa.Schema, kind: pa.DataType) -> pa.Schema:
-    """A schema whose column ``target`` is of the type that a task's labels are encoded in."""
-    place = schema.get_field_index("target")
-    return schema.set(place, schema.field(place).with_type(kind))
+#: Columns whose type is the target's own, and the attribute that names it.
+_TYPED = {"target": "encoded_type", "scores": "score_type"}
+
+
+def typed(schema: pa.Schema, target: Target) -> pa.Schema:
+    """A schema whose columns ``target`` and ``scores`` are of the target's types."""
+    return _retyped(schema, {column: getattr(target, attribute) for column, attribute in _TYPED.items()})
 
 
 def stored_schema(path: str | Path, schema: pa.Schema) -> pa.Schema:
-    """The schema with the type of ``target`` that a file has, if it is one that labels are encoded in."""
+    """The schema with the types of ``target`` and ``scores`` that a file has, where they are those of some target."""
     with open_parquet(path) as file:
-        found = file.schema_arrow
-    kinds = [found.field("target").type] if "target" in found.names else []
-    known = [kind for kind in kinds if any(kind == target.encoded_type for target in TARGETS.values())]
-    return with_targets(schema, known[0]) if known else schema
+        found = {field.name: field.type for field in file.schema_arrow}
+    own = {
+        column: found[column]
+        for column, attribute in _TYPED.items()
+        if any(found.get(column) == getattr(target, attribute) for target in TARGETS.values())
+    }
+    return _retyped(schema, own)
+
+
+def _retyped(schema: pa.Schema, types: Mapping[str, pa.DataType]) -> pa.Schema:
+    for column, kind in types.items():
+        if (place := schema.get_field_index(column)) >= 0:
+            schema = schema.set(place, schema.field(place).with_type(kind))
+    return schema
 
 
 class SplitNotAvailable(InputError):  # noqa: N818 (the protocol's own name)
@@ -108,7 +122,7 @@ def fold_table(spec: TaskSpec, index: pa.Table, roles: NDArray[np.str_]) -> pa.T
         turn = pa.array(session_turns(units, sessions), pa.int32())
     table = pa.table(
         [index["scene_id"], pa.array(roles, pa.string()), session, target, turn],
-        schema=with_targets(FOLD_SCHEMA, kind.encoded_type),
+        schema=typed(FOLD_SCHEMA, kind),
     )
     return table.sort_by("scene_id")
 

@@ -92,8 +92,17 @@ def check_values(path: str | Path, table: pa.Table, schema: pa.Schema) -> None:
             raise InputError(f"{path}: {field.name}: NaN or infinity, expected finite numbers")
 
 
-#: Bounds of a table from elsewhere: rows, values in a column, and bytes of one text.
-_MOST_ROWS, _MOST_VALUES, _LONGEST_TEXT = 500_000, 2**25, 256
+def check_entries(path: str | Path, name: str, column: pa.ChunkedArray) -> None:
+    """Raise InputError for a null, or a number that is not finite, in a column or in its lists, however deep."""
+    while pa.types.is_list(column.type) and not column.null_count:
+        column = pc.list_flatten(column)
+    numbers = pa.types.is_floating(column.type)
+    if column.null_count or (numbers and not pc.all(pc.is_finite(column), min_count=0).as_py()):
+        raise InputError(f"{path}: {name}: NaN, infinity or null, expected finite numbers")
+
+
+#: Bounds of a table from elsewhere: rows, values in a column, and bytes of one text: a name, or one of a list.
+_MOST_ROWS, _MOST_VALUES, _LONGEST_NAME, _LONGEST_TEXT = 500_000, 2**25, 256, 2048
 
 
 def read_untrusted(path: str | Path, schema: pa.Schema, ignored: pa.Schema | None = None) -> pa.Table:
@@ -124,7 +133,7 @@ def read_untrusted(path: str | Path, schema: pa.Schema, ignored: pa.Schema | Non
         if not field.nullable and column.null_count:
             raise InputError(f"{path}: {field.name}: null, expected a value in every row")
         if pa.types.is_list(field.type) and any(chunk.flatten().null_count for chunk in column.chunks):
-            raise InputError(f"{path}: {field.name}: null in a list, expected numbers")
+            raise InputError(f"{path}: {field.name}: null in a list, expected a value")
     return pa.Table.from_arrays(table.select(schema.names).columns, schema=schema)
 
 
@@ -132,19 +141,25 @@ def inspect_parquet(path: str | Path) -> None:
     """Raise InputError where a Parquet file from elsewhere holds more than a table of ours can: rows, values, texts."""
     with open_parquet(path) as file:
         check_extent(path, file.metadata)
-        texts = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
+        longest_of = {
+            field.name: _LONGEST_TEXT if pa.types.is_list(field.type) else _LONGEST_NAME
+            for field in file.schema_arrow
+            if pa.types.is_string(field.type.value_type if pa.types.is_list(field.type) else field.type)
+        }
+        leaves = [column.path for column in file.schema if column.path.partition(".")[0] in longest_of]
     # Texts are read as dictionaries: a text that stands a million times takes its length once.
-    with pq.ParquetFile(path, read_dictionary=texts) as file:
-        for name in texts:
+    with pq.ParquetFile(path, read_dictionary=leaves) as file:
+        for name, most in longest_of.items():
             try:
                 column = file.read(columns=[name], use_threads=False)[name]
             except (pa.ArrowException, OSError) as error:
                 raise InputError(f"{path}: expected a complete Parquet file ({str(error)[:200]})") from None
             for chunk in column.chunks:
-                values = chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk
+                flat = chunk.flatten() if pa.types.is_list(chunk.type) else chunk
+                values = flat.dictionary if pa.types.is_dictionary(flat.type) else flat
                 longest = pc.max(pc.binary_length(values)).as_py() or 0
-                if longest > _LONGEST_TEXT:
-                    raise InputError(f"{path}: {name}: {longest} bytes, expected at most {_LONGEST_TEXT}")
+                if longest > most:
+                    raise InputError(f"{path}: {name}: {longest} bytes, expected at most {most}")
 
 
 def check_extent(path: str | Path, metadata: pq.FileMetaData) -> None:

@@ -8,18 +8,17 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from common.errors import InputError
 from common.files import atomic
 from common.hashing import sha256, table_hash
 from emma.data.draws import link_groups
 from emma.data.embeddings import Embeddings
-from emma.data.folds import Fold, fold_metadata, queries_of, read_side, row_keys, stored_schema, with_targets
+from emma.data.folds import Fold, fold_metadata, queries_of, read_side, row_keys, stored_schema, typed
 from emma.data.guards import guard_fold
 from emma.data.protocols import OODProtocol
 from emma.data.provenance import Provenance, provenance_of
-from emma.data.tables import matrix_to_lists, metadata_of, read_table, rows_of, unique_ids, write_table
+from emma.data.tables import check_entries, metadata_of, read_table, rows_of, unique_ids, write_table
 from emma.evaluation.prediction import enrol, query_scores
 from emma.evaluation.records import FoldHashes
 from emma.evaluation.refits import REFIT_SCHEMA, REFITS_NAME, fifths, read_refits, refit_fold, refits_hash
@@ -27,8 +26,9 @@ from emma.readouts import Readout, load_readout, make_readout
 from emma.tasks import TaskSpec, target_of
 
 #: One row per scored scene; where units are enrolled, one per scene and turn of enrolment. ``target``: as in
-#: FOLD_SCHEMA, of the task's type. ``scores``: degrees, the positive class's logit, or one score per class. ``turn``:
-#: which session of each unit, in sorted order, enrolled it.
+#: FOLD_SCHEMA, of the task's type. ``scores``: of the task's type too: degrees, the positive class's logit, one score
+#: per class, the numbers of a tensor or waveform, or texts. ``turn``: which session of each unit, in sorted order,
+#: enrolled it.
 PREDICTION_SCHEMA = pa.schema(
     [
         pa.field("scene_id", pa.string(), nullable=False),
@@ -111,7 +111,8 @@ def fit_fold(
     guard_fold(protocol, fold, *assigned)
     facts = (fold.undefined_reason, fold.eval_split, fold.draw_seed)
     if fold.undefined_reason is not None:
-        return FittedFold({}, PREDICTION_SCHEMA.empty_table(), REFIT_SCHEMA.empty_table(), *facts)
+        none = typed(PREDICTION_SCHEMA, target_of(spec)).empty_table()
+        return FittedFold({}, none, REFIT_SCHEMA.empty_table(), *facts)
     readout = make_readout(spec)
     rows = rows_of(assigned[0]["scene_id"], fold.train["scene_id"], f"fold {fold.protocol} {fold.held_out_value}")
     features, target = embeddings.of(fold.train["scene_id"]), target_of(spec).numbers(fold.train["target"])
@@ -119,8 +120,8 @@ def fit_fold(
     enrol(spec, readout, fold.eval, embeddings)
     queries = fold.queries
     scores = query_scores(readout, embeddings, queries)
-    predictions = queries.append_column(PREDICTION_SCHEMA.field("scores"), matrix_to_lists(scores))
-    schema = with_targets(PREDICTION_SCHEMA, target_of(spec).encoded_type)
+    schema = typed(PREDICTION_SCHEMA, readout.target)
+    predictions = queries.append_column(schema.field("scores"), readout.target.stored(scores))
     predictions = predictions.select(schema.names).cast(schema)
     refits = refit_fold(spec, readout, fold, (features, target, fifths(spec, assigned[0])[rows]), embeddings)
     return FittedFold(readout.tensors, predictions, refits, *facts)
@@ -175,11 +176,7 @@ def read_fitted(path: str | Path, data_release_hash: str, seed: int) -> Predicte
     predictions = read_table(path, stored_schema(path, PREDICTION_SCHEMA))
     unique_ids(path, row_keys(predictions))
     for column in ("target", "scores"):
-        # Types of numbers and of lists of them alone are let in.
-        values = predictions[column]
-        values = pc.list_flatten(values) if pa.types.is_list(values.type) else values
-        if not pc.all(pc.is_finite(values), skip_nulls=False, min_count=0).as_py():
-            raise InputError(f"{path}: {column}: NaN, infinity or null, expected finite numbers")
+        check_entries(path, column, predictions[column])
     metadata = metadata_of(predictions)
     if metadata.get("data_release_hash") != data_release_hash:
         raise InputError(f"{path}: data_release_hash: expected {data_release_hash}, that of the release")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from emma.data.embeddings import Embeddings
 from emma.readouts import Readout
@@ -20,16 +21,20 @@ def enrol(spec: TaskSpec, readout: Readout, evaluation: pa.Table, embeddings: Em
         readout.enrol(embeddings.of(captures), kind.numbers(targets), np.asarray(turns))
 
 
-def query_scores(readout: Readout, embeddings: Embeddings, queries: pa.Table) -> NDArray[np.float64]:
+def query_scores(readout: Readout, embeddings: Embeddings, queries: pa.Table) -> Any:
     """Scores ``[rows, K]`` of scenes, each under the units enrolled in its turn.
+
+    Of a label the readout gets what is given with the scene alone (``Target.given``).
 
     Args:
         readout: fitted, and enrolled where the task enrols.
         embeddings: the model's embeddings of the task.
-        queries: table with ``scene_id`` and ``turn``, as ``Fold.queries`` or predictions.
+        queries: table with ``scene_id``, ``target`` and ``turn``, as ``Fold.queries`` or predictions.
     """
     scenes = queries["scene_id"].unique()
     rows = np.asarray(pc.index_in(queries["scene_id"], value_set=scenes))
     turns = np.asarray(pc.fill_null(queries["turn"], 0))
-    scores: NDArray[np.float64] = readout.turn_scores(embeddings.of(scenes))[turns, rows]
-    return scores
+    given = readout.target.given(readout.target.numbers(queries["target"]))
+    if given is not None:
+        given = given[np.asarray(pc.index_in(scenes, value_set=queries["scene_id"].combine_chunks()))]
+    return readout.turn_scores(embeddings.of(scenes), given)[turns, rows]

@@ -36,17 +36,17 @@ NEIGHBOURS, SIZES, DRAWS = 20, (50, 150, 500), 5
 class Head(Protocol):
     """What a probe is: fit on embeddings, it scores others; a readout is one."""
 
-    def fit(self, features: NDArray[Any], target: FloatArray, groups: Any = None) -> Self:
+    def fit(self, features: NDArray[Any], target: Any, groups: Any = None) -> Self:
         """Fit on ``[N, D]`` with encoded labels ``[N]`` and groups ``[N]``."""
 
     def enrol(self, features: NDArray[Any], target: FloatArray, turns: NDArray[np.integer[Any]]) -> None:
         """Enrol galleries in turn, where a target asks for them: captures ``[N, D]``, and the turn ``[N]`` of each."""
 
-    def turn_scores(self, features: NDArray[Any]) -> FloatArray:
+    def turn_scores(self, features: NDArray[Any], given: Any = None) -> Any:
         """Scores ``[T, N, width]`` against the gallery of every turn."""
 
-    def scores(self, features: NDArray[Any]) -> FloatArray:
-        """Scores ``[N, width]`` of the target."""
+    def scores(self, features: NDArray[Any], given: Any = None) -> Any:
+        """Scores ``[N, width]`` of the target; ``given``: what is given with each scene, if anything."""
 
 
 class Probed(Strict):
@@ -126,13 +126,15 @@ class Neighbours:
         known, labels = self._directions(features), np.asarray(target)
         self._galleries = [(known[turns == turn], labels[turns == turn]) for turn in np.unique(turns)]
 
-    def turn_scores(self, features: NDArray[Any]) -> FloatArray:
+    def turn_scores(self, features: NDArray[Any], given: Any = None) -> FloatArray:
         """Scores ``[T, N, width]`` against the gallery of every turn."""
-        given = self._directions(features)
-        return np.stack([self._votes(given, known, labels) for known, labels in self._galleries])
+        del given
+        asked = self._directions(features)
+        return np.stack([self._votes(asked, known, labels) for known, labels in self._galleries])
 
-    def scores(self, features: NDArray[Any]) -> FloatArray:
+    def scores(self, features: NDArray[Any], given: Any = None) -> FloatArray:
         """Scores ``[N, width]``."""
+        del given
         return self._votes(self._directions(features), self._known, self._labels)
 
     def _votes(self, given: FloatArray, known: FloatArray, known_labels: FloatArray) -> FloatArray:
@@ -236,7 +238,9 @@ class TaskFolds:
     def _scored(self, fold: ProbeFold, head: Head, features: NDArray[Any]) -> float:
         metric, target = metric_of(self.spec, self.spec.metric), self.targets[1]
         if self.turns is None:
-            preds, truth, _ = self.kind.metric_inputs(metric, head.scores(features[fold.scored]), target[fold.scored])
+            asked = target[fold.scored]
+            answers = head.scores(features[fold.scored], self.kind.given(asked))
+            preds, truth, _ = self.kind.metric_inputs(metric, answers, asked)
             return float(metric(preds, truth))
         # A unit is queried on other sessions than the one that enrols it.
         head.enrol(features, target, self.turns)
@@ -300,10 +304,15 @@ def probe_task(folds: TaskFolds, embedded: tuple[NDArray[Any], NDArray[Any]], se
         protocol=folds.protocol.name,
         embedding_dim=embedded[0].shape[1],
         pinned=pinned,
-        neighbours=folds.score(embedded, folds.neighbours),
+        neighbours=folds.score(embedded, folds.neighbours) if folds.kind.neighbours else _none(folds),
         strengths=strengths,
         label_efficiency=tuple(_draws(size, probed) for size, probed in [*drawn, (None, [pinned])]),
     )
+
+
+def _none(folds: TaskFolds) -> Probed:
+    reason = f"target {folds.spec.target} has no answer of neighbours"
+    return Probed(score=None, values=dict.fromkeys(folds.protocol.eval_values()), undefined=reason)
 
 
 def _draws(size: int | None, probed: list[Probed]) -> Draws:

@@ -18,8 +18,8 @@ from common.errors import InputError
 from common.hashing import table_hash
 from emma.data.draws import link_groups
 from emma.data.embeddings import Embeddings
-from emma.data.folds import Fold
-from emma.data.tables import matrix_to_lists, metadata_of, read_table
+from emma.data.folds import Fold, stored_schema, typed
+from emma.data.tables import check_entries, metadata_of, read_table
 from emma.evaluation.prediction import enrol, query_scores
 from emma.readouts import Readout
 from emma.readouts.selection import grouped_parts
@@ -56,7 +56,7 @@ def refit_fold(
     spec: TaskSpec,
     readout: Readout,
     fold: Fold,
-    fit: tuple[NDArray[Any], NDArray[np.float64], NDArray[np.int64]],
+    fit: tuple[NDArray[Any], Any, NDArray[np.int64]],
     embeddings: Embeddings,
 ) -> pa.Table:
     """Fit a fold's readout anew without each fifth, at the regularisation that the fold chose, and predict.
@@ -81,17 +81,17 @@ def refit_fold(
     for fifth in range(FIFTHS):
         refit = readout.without(features, target, part != fifth)
         enrol(spec, refit, evaluation, embeddings)
-        scores = matrix_to_lists(query_scores(refit, embeddings, queries))
+        scores = refit.target.stored(query_scores(refit, embeddings, queries))
         without = pa.array(np.full(queries.num_rows, fifth), pa.int8())
-        tables.append(pa.table([without, queries["scene_id"], queries["turn"], scores], schema=REFIT_SCHEMA))
+        schema = typed(REFIT_SCHEMA, refit.target)
+        tables.append(pa.table([without, queries["scene_id"], queries["turn"], scores], schema=schema))
     return pa.concat_tables(tables)
 
 
 def read_refits(path: str | Path, data_release_hash: str) -> pa.Table:
     """Read a fold's refits; InputError for a broken file, numbers that are not finite, or another release."""
-    table = read_table(path, REFIT_SCHEMA)
-    if not pc.all(pc.is_finite(pc.list_flatten(table["scores"])), skip_nulls=False, min_count=0).as_py():
-        raise InputError(f"{path}: scores: NaN, infinity or null, expected finite numbers")
+    table = read_table(path, stored_schema(path, REFIT_SCHEMA))
+    check_entries(path, "scores", table["scores"])
     if metadata_of(table).get("data_release_hash") != data_release_hash:
         raise InputError(f"{path}: data_release_hash: expected {data_release_hash}, that of the release")
     return table

@@ -15,8 +15,8 @@ from common.errors import InputError
 from emma.data.folds import row_keys
 from emma.data.protocols import base_name, reference_name
 from emma.data.release import BootstrapSpec
-from emma.data.tables import lists_to_matrix, rows_of
-from emma.evaluation.fitting import PREDICTION_SCHEMA, Predicted, PredictedFold
+from emma.data.tables import rows_of
+from emma.evaluation.fitting import Predicted, PredictedFold
 from emma.evaluation.records import Draws, FloatArray, FoldRecord, FoldScore, Interval, Score, TaskScores
 from emma.evaluation.refits import FIFTHS, REFIT_TURNS
 from emma.evaluation.statistics import bootstrap_weights, percentile_interval
@@ -36,7 +36,7 @@ Folds = Mapping[str, Mapping[str, Predicted]]
 def metric_inputs(spec: TaskSpec, metric: Metric, predictions: pa.Table) -> tuple[Any, Any, int]:
     """What a metric takes, from a table of PREDICTION_SCHEMA with at least one row: see ``Target.metric_inputs``."""
     target = target_of(spec)
-    scores = lists_to_matrix(predictions["scores"], target.width, "predictions: scores")
+    scores = target.read(predictions["scores"], "predictions: scores")
     return target.metric_inputs(metric, scores, target.numbers(predictions["target"]))
 
 
@@ -156,7 +156,7 @@ def jackknife_scores(spec: TaskSpec, metric_name: str, predictions: pa.Table, re
             continue
         column = predictions.column_names.index("scores")
         refit = aligned(own, predictions, f"refits without fifth {fifth}")["scores"]
-        table = predictions.set_column(column, PREDICTION_SCHEMA.field("scores"), refit)
+        table = predictions.set_column(column, predictions.schema.field("scores"), refit)
         by_turn = [
             metric.kernel(*metric_inputs(spec, metric, table.take(pa.array(rows)))[:2]) for rows in turns_of(table)
         ]

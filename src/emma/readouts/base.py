@@ -28,8 +28,14 @@ _ROUNDING = 16 * float(np.finfo(np.float32).eps)
 _ROWS = 512
 
 
+#: Readouts by their kind, in the order of their modules' names.
+READOUTS: dict[str, type[Readout]] = {}
+
+
 class Readout(ABC):
-    """A head with ``fit`` and ``scores``; its tensors are plain float64 arrays.
+    """A head with ``fit`` and ``scores``; its tensors are plain arrays, float64 where they are numbers.
+
+    A subclass with a ``kind`` enters ``READOUTS`` by being defined.
 
     Args:
         spec: the pinned capacity and regularisation.
@@ -45,18 +51,26 @@ class Readout(ABC):
 
     def __init__(self, spec: ReadoutSpec, target: Target) -> None:
         self.spec, self.target = spec, target
-        self.tensors: dict[str, Floats] = {}
+        self.tensors: dict[str, Any] = {}
+
+    def __init_subclass__(cls) -> None:
+        """Enter the class in ``READOUTS``; TypeError where another one has its kind."""
+        super().__init_subclass__()
+        if kind := cls.__dict__.get("kind"):
+            if kind in READOUTS:
+                raise TypeError(f"readout {kind}: {cls.__qualname__} and {READOUTS[kind].__qualname__} have one kind")
+            READOUTS[kind] = cls
 
     @abstractmethod
     def parameters(self, width: int) -> int:
         """Number of fitted weights for an embedding of ``width`` features."""
 
-    def fit(self, features: NDArray[Any], target: Floats, groups: Any = None) -> Self:
+    def fit(self, features: NDArray[Any], target: Any, groups: Any = None) -> Self:
         """Choose the regularisation and fit the head.
 
         Args:
             features: ``[N, D]``, finite.
-            target: encoded labels ``[N]``: degrees or class indices.
+            target: encoded labels, one row per scene, as ``Target.numbers`` gives them.
             groups: labels ``[N]`` of scenes that belong together (one link, one session), which the inner
                 cross-validation never parts; by default every scene stands for itself.
 
@@ -64,13 +78,7 @@ class Readout(ABC):
             InputError: the embedding is wider, or the head larger, than pinned; nothing is fit then.
         """
         width = features.shape[1]
-        if width > self.spec.max_embedding_dim:
-            raise InputError(f"embedding_dim: {width} is wider than the pinned {self.spec.max_embedding_dim}")
-        if self.parameters(width) > self.spec.max_parameters:
-            raise InputError(
-                f"readout: {self.parameters(width)} parameters for width {width}, over the pinned "
-                f"{self.spec.max_parameters}"
-            )
+        self.check_capacity(width)
         inputs, mean, scale = standardise(features)
         self.tensors = {"mean": mean, "scale": scale}
         target = np.asarray(target)
@@ -92,12 +100,22 @@ class Readout(ABC):
             self.tensors[self.linear] = basis @ self.tensors[self.linear]
         return self
 
+    def check_capacity(self, width: int) -> None:
+        """Raise InputError where an embedding is wider, or the head on it larger, than pinned."""
+        if width > self.spec.max_embedding_dim:
+            raise InputError(f"embedding_dim: {width} is wider than the pinned {self.spec.max_embedding_dim}")
+        if self.parameters(width) > self.spec.max_parameters:
+            raise InputError(
+                f"readout: {self.parameters(width)} parameters for width {width}, over the pinned "
+                f"{self.spec.max_parameters}"
+            )
+
     @property
     def regularisation(self) -> float:
         """The value that the fit chose from the grid."""
         return float(self.tensors["regularisation"][0])
 
-    def without(self, features: NDArray[Any], target: Floats, kept: NDArray[np.bool_]) -> Self:
+    def without(self, features: NDArray[Any], target: Any, kept: NDArray[np.bool_]) -> Self:
         """The same head fit anew, at the regularisation that this one chose, on the samples that are ``kept``."""
         return self.fixed(self.regularisation).fit(features[kept], np.asarray(target)[kept])
 
@@ -105,8 +123,7 @@ class Readout(ABC):
         """The same head, unfitted, with one value of the regularisation in place of the grid."""
         return type(self)(self.spec.model_copy(update={"regularisation": (regularisation,)}), self.target)
 
-    @abstractmethod
-    def _validation_losses(self, features: Floats, target: Floats, parts: Numbers) -> Floats:
+    def _validation_losses(self, features: Floats, target: Any, parts: Numbers) -> Floats:
         """Mean loss ``[L]`` of each value of the grid on scenes that the inner fits did not see.
 
         Args:
@@ -117,18 +134,22 @@ class Readout(ABC):
         Returns:
             the losses; infinite for values that were not tried, as weaker ones than a value that was worse.
         """
+        raise NotImplementedError(f"readout {self.kind} chooses from no grid")
 
-    @abstractmethod
-    def _fit(self, features: Floats, target: Floats, regularisation: float) -> dict[str, Floats]:
+    def _fit(self, features: Floats, target: Any, regularisation: float) -> dict[str, Floats]:
         """Tensors of a fit on standardised features, float64 ``[N, D]``."""
+        raise NotImplementedError(f"readout {self.kind} has a fit of its own")
 
     @abstractmethod
-    def scores(self, features: NDArray[Any]) -> Floats:
-        """Scores ``[N, K]`` of embeddings ``[N, D]``; K is the target's width."""
+    def scores(self, features: NDArray[Any], given: Any = None) -> Any:
+        """Scores ``[N, K]`` of embeddings ``[N, D]``; K is the target's width.
 
-    def turn_scores(self, features: NDArray[Any]) -> Floats:
+        ``given``: what is given with each scene ``[N, ...]`` (``Target.given``), or None.
+        """
+
+    def turn_scores(self, features: NDArray[Any], given: Any = None) -> Any:
         """Scores ``[T, N, K]`` under each turn of enrolment; T is 1 for a head that enrols nobody."""
-        return self.scores(features)[None]
+        return self.scores(features, given)[None]
 
     def enrol(self, features: NDArray[Any], target: Floats, turns: NDArray[np.integer[Any]]) -> None:
         """Enrol galleries in turn, where the target asks for them; InputError from a head that cannot."""
@@ -138,7 +159,8 @@ class Readout(ABC):
         )
 
     def _standardised(self, features: NDArray[Any]) -> Floats:
-        return (np.asarray(features, dtype=np.float64) - self.tensors["mean"]) * self.tensors["scale"]
+        standardised: Floats = (np.asarray(features, np.float64) - self.tensors["mean"]) * self.tensors["scale"]
+        return standardised
 
 
 def standardise(features: NDArray[Any]) -> tuple[Floats, Floats, Floats]:

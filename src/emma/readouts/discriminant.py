@@ -70,15 +70,17 @@ class Discriminant(Readout):
         sums = np.add.reduceat(projected[order], np.cumsum(counts) - counts, axis=0)
         self.tensors["centroids"] = (sums / counts[:, None]).reshape(number, classes, projected.shape[1])
 
-    def turn_scores(self, features: NDArray[Any]) -> Floats:
+    def turn_scores(self, features: NDArray[Any], given: Any = None) -> Floats:
         """Cosines ``[T, N, C]`` to the centroids of every turn; zero where a vector has no length."""
+        del given
         projected = self._standardised(features) @ self.tensors["projection"]
         number, classes, directions = self.tensors["centroids"].shape
         cosines = _unit(projected) @ _unit(self.tensors["centroids"].reshape(number * classes, directions)).T
         return cosines.reshape(len(features), number, classes).transpose(1, 0, 2)
 
-    def scores(self, features: NDArray[Any]) -> Floats:
+    def scores(self, features: NDArray[Any], given: Any = None) -> Floats:
         """Cosines ``[N, C]`` to the centroids of the first turn."""
+        del given
         first: Floats = self.turn_scores(features)[0]
         return first
 

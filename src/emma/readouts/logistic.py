@@ -85,6 +85,8 @@ class Logistic(Readout):
             )
         return {"weights": solution[:-1].copy(), "intercept": solution[-1].copy()}
 
-    def scores(self, features: NDArray[Any]) -> Floats:
+    def scores(self, features: NDArray[Any], given: Any = None) -> Floats:
         """Logits ``[N, 1]`` of the positive class, or ``[N, C]``."""
-        return self._standardised(features) @ self.tensors["weights"] + self.tensors["intercept"]
+        del given
+        logits: Floats = self._standardised(features) @ self.tensors["weights"] + self.tensors["intercept"]
+        return logits

@@ -41,8 +41,9 @@ class Ridge(Readout):
         weights, intercept = _Moments.of(features, self.target.regressand(target)).solve(regularisation)
         return {"weights": weights, "intercept": intercept}
 
-    def scores(self, features: NDArray[Any]) -> Floats:
+    def scores(self, features: NDArray[Any], given: Any = None) -> Floats:
         """Scores ``[N, K]``, for an angle degrees ``[N, 1]``."""
+        del given
         values = self._standardised(features) @ self.tensors["weights"] + self.tensors["intercept"]
         return self.target.from_regression(values)
 

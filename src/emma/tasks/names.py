@@ -17,7 +17,12 @@ class TaskID(StrEnum):
     E_ID_FP = "E-ID-FP"
     E_ID_AMC = "E-ID-AMC"
     E_SC_SENSE = "E-SC-SENSE"
+    E_SC_ANOM = "E-SC-ANOM"
+    E_SC_SEP = "E-SC-SEP"
     E_CH_BEAM = "E-CH-BEAM"
+    E_CH_CSI = "E-CH-CSI"
+    E_S2T_CAP = "E-S2T-CAP"
+    E_S2T_QA = "E-S2T-QA"
 
 
 class OODAxis(StrEnum):

@@ -12,6 +12,17 @@ from emma.tasks.targets import TARGETS, Target
 #: What an earlier spelling of a value is called now.
 _RENAMED_READOUTS = {"ridge_angle": "ridge"}
 
+#: Keys of a readout that only these kinds have, and must have.
+_OWN_KEYS = {
+    "reduced_ridge": ("components",),
+    "mahalanobis": ("components",),
+    "masking": ("window", "hop"),
+    "consensus": ("neighbours",),
+}
+
+#: Kinds that choose nothing from a grid.
+_WITHOUT_GRID = ("mahalanobis", "consensus")
+
 _TARGET_NAMES = ", ".join(f"`{name}`" for name in TARGETS)
 
 
@@ -34,7 +45,8 @@ class ReadoutSpec(Strict):
     ``kind`` is a readout of ``emma.readouts`` that fits the task's target. ``regularisation`` is the grid from which
     every fold chooses by inner cross-validation on its own fit scenes: for ridge and logistic the L2 weight on the mean
     loss of features of unit total variance, for a discriminant the share of the within-class scatter that is replaced
-    by a multiple of the identity. Standardisation uses the fit's own TRAIN scenes.
+    by a multiple of the identity. Standardisation uses the fit's own TRAIN scenes. The optional keys stand where the
+    kind needs them, and nowhere else.
     """
 
     kind: Annotated[
@@ -43,15 +55,20 @@ class ReadoutSpec(Strict):
     regularisation: Annotated[
         tuple[Annotated[float, Field(gt=0)], ...],
         Field(
-            min_length=1,
             description="values to choose from in each fold, increasing: the L2 weight on the mean loss, features "
             "standardised and divided by the root of their number; for `discriminant` the share of the within-class "
-            "scatter replaced by a multiple of the identity",
+            "scatter replaced by a multiple of the identity; none for a kind that chooses nothing",
         ),
     ]
     class_balanced: Annotated[bool, Field(description="weight the classes alike")] = False
     max_embedding_dim: Annotated[int, Field(ge=1, description="widest embedding that is fit")] = 2048
     max_parameters: Annotated[int, Field(ge=1, description="most parameters of the head")]
+    components: Annotated[int | None, Field(ge=1, description="number of leading components that are kept")] = None
+    neighbours: Annotated[int | None, Field(ge=1, description="number of nearest fit scenes that are asked")] = None
+    window: Annotated[
+        int | None, Field(ge=2, description="samples of the windows of a scene, each of which is embedded by itself")
+    ] = None
+    hop: Annotated[int | None, Field(ge=1, description="samples from the start of a window to that of the next")] = None
 
     @field_validator("kind")
     @classmethod
@@ -66,6 +83,17 @@ class ReadoutSpec(Strict):
         if list(grid) != sorted(set(grid)):
             raise ValueError("expected increasing values")
         return grid
+
+    @model_validator(mode="after")
+    def _own_keys(self) -> ReadoutSpec:
+        for key in ("components", "neighbours", "window", "hop"):
+            needed = key in _OWN_KEYS.get(self.kind, ())
+            if (getattr(self, key) is not None) != needed:
+                raise ValueError(f"{key}: expected {'a number' if needed else 'none'} with kind {self.kind}")
+        if bool(self.regularisation) == (self.kind in _WITHOUT_GRID):
+            wanted = "no value" if self.regularisation else "one value or more"
+            raise ValueError(f"regularisation: expected {wanted} with kind {self.kind}")
+        return self
 
 
 class Anchors(Strict):
@@ -108,6 +136,10 @@ class TaskSpec(Strict):
     target: Annotated[str, Field(description=f"a kind of label of `emma.tasks.targets`: {_TARGET_NAMES}")]
     classes: Annotated[
         tuple[str, ...], Field(description="names of the classes; for a `binary` target the last one is positive")
+    ] = ()
+    shape: Annotated[
+        tuple[Annotated[int, Field(ge=1)], ...],
+        Field(description="shape of a label that is a tensor or a waveform: antennas and subcarriers, or samples"),
     ] = ()
     readout: Annotated[ReadoutSpec, Field(description="the pinned head")]
     metric: Annotated[str, Field(description="name of the metric ([docs/metrics.md](../docs/metrics.md))")]
@@ -152,6 +184,8 @@ class TaskSpec(Strict):
             )
         if self.readout.class_balanced and self.readout.kind != "logistic":
             raise ValueError("readout.class_balanced: expected with readout.kind logistic alone")
+        if bool(self.shape) != kind.shaped:
+            raise ValueError(f"shape: expected {'one' if kind.shaped else 'none'} with target {self.target}")
         kind.check(self)
         if self.new_holdout_units and not kind.enrols:
             raise ValueError(f"new_holdout_units: expected with a target that enrols, not {self.target}")
@@ -165,5 +199,5 @@ class TaskSpec(Strict):
 
 
 def target_of(spec: TaskSpec) -> Target:
-    """The target that a TaskSpec names, with the task's classes."""
-    return TARGETS[spec.target](spec.classes)
+    """The target that a TaskSpec names, with the task's classes and shape."""
+    return TARGETS[spec.target](spec.classes, spec.shape)

@@ -14,7 +14,7 @@ from emma.backbones.embed import write_embeddings
 from emma.backbones.inputs import Contract
 from emma.data.draws import link_groups
 from emma.data.embeddings import Embeddings
-from emma.data.folds import Fold, SplitNotAvailable, row_keys, with_targets, write_side
+from emma.data.folds import Fold, SplitNotAvailable, row_keys, typed, write_side
 from emma.data.protocols import LeaveOneBandOut, board_protocols, primary_protocol, reference_name
 from emma.data.provenance import Provenance
 from emma.data.release import load_release_config
@@ -220,7 +220,7 @@ def test_in_distribution_scores_the_same_scenes(world, embeddings):
 def test_predictions_keep_their_schema(fitted):
     for task in TASKS:
         spec, _, result = fitted(task)
-        assert result.predictions.schema.equals(with_targets(PREDICTION_SCHEMA, target_of(spec).encoded_type))
+        assert result.predictions.schema.equals(typed(PREDICTION_SCHEMA, target_of(spec)))
 
 
 def test_predictions_say_their_split_and_the_seed_of_their_draw(fitted, tmp_path):

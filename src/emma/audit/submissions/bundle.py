@@ -16,7 +16,7 @@ from pydantic import Field
 
 from common.errors import InputError
 from common.files import parse, read_yaml
-from emma.data.folds import Fold
+from emma.data.folds import Fold, stored_schema
 from emma.data.provenance import DeclaredReadout, Pretraining
 from emma.data.release import DataReleaseManifest
 from emma.data.tables import open_parquet, read_untrusted
@@ -27,7 +27,8 @@ MANIFEST_NAME = "submission.yaml"
 #: Largest manifest and largest file of predictions, bytes.
 LARGEST_MANIFEST, LARGEST_FILE = 2**20, 2**26
 
-#: What a file of predictions must hold. ``session`` and ``target`` may be there too, and are never read.
+#: What a file of predictions must hold, ``scores`` of the task's own type (``typed``). ``session`` and ``target`` may
+#: be there too, and are never read.
 SUBMITTED_SCHEMA = pa.schema([PREDICTION_SCHEMA.field("scene_id"), PREDICTION_SCHEMA.field("scores")])
 #: What it holds of a task that enrols: a row per scene and turn.
 ENROLLED_SCHEMA = SUBMITTED_SCHEMA.append(PREDICTION_SCHEMA.field("turn"))
@@ -147,7 +148,8 @@ class Bundle:
         try:
             with open_parquet(path) as file:
                 turned = "turn" in file.schema_arrow.names
-            table = read_untrusted(path, ENROLLED_SCHEMA if turned else SUBMITTED_SCHEMA, ignored=PREDICTION_SCHEMA)
+            schema = stored_schema(path, ENROLLED_SCHEMA if turned else SUBMITTED_SCHEMA)
+            table = read_untrusted(path, schema, ignored=PREDICTION_SCHEMA)
             turns = ENROLLED_SCHEMA.field("turn")
             return table if turned else table.append_column(turns, pa.nulls(table.num_rows, turns.type))
         except InputError as error:

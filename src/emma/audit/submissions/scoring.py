@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from common.files import write_json
 from emma.audit.submissions.bundle import Bundle, Expected, FoldKey
-from emma.data.folds import Fold, fold_metadata, row_keys, with_targets
+from emma.data.folds import Fold, fold_metadata, row_keys, typed
 from emma.data.protocols import board_protocols
 from emma.data.provenance import Provenance, with_sets
-from emma.data.tables import lists_to_matrix, matrix_to_lists, write_table
+from emma.data.tables import write_table
 from emma.evaluation.fitting import PREDICTION_SCHEMA, Predicted, PredictedFold, predictions_hash
 from emma.evaluation.records import FoldHashes, FoldRecord, Replicates
 from emma.evaluation.replicates import ReplicateSource, write_replicates
@@ -22,7 +22,7 @@ from emma.evaluation.scoring import fold_record, score_task
 from emma.results.layout import Layout
 from emma.results.records import RunRecord
 from emma.results.runs import run_record, task_record
-from emma.tasks import Split, TaskID
+from emma.tasks import Split, Target, TaskID, target_of
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,10 @@ def score(bundle: Bundle, expected: Expected) -> Scored:
     release, declared, seed = expected.manifest, bundle.manifest, bundle.manifest.seed
     provenance = Provenance.of(declared.model, declared, declared.pretraining, readouts=declared.readouts)
     release_hash = release.data_release_hash
-    predictions = {key: joined(bundle.table(*key), expected.folds[key]) for key in expected.of(bundle)}
+    predictions = {
+        key: joined(bundle.table(*key), expected.folds[key], target_of(release.tasks[key[0]]))
+        for key in expected.of(bundle)
+    }
     records, replicates, sources = {}, {}, {}
     hashes: dict[TaskID, dict[str, dict[str, str]]] = {}
     metrics: dict[FoldKey, FoldRecord] = {}
@@ -103,15 +106,14 @@ def write_scored(scored: Scored, expected: Expected, out: Path) -> None:
     write_json(layout.run(model), scored.record.model_dump(mode="json"))
 
 
-def joined(submitted: pa.Table, fold: Fold) -> pa.Table:
+def joined(submitted: pa.Table, fold: Fold, target: Target) -> pa.Table:
     """The fold's queries with frozen session and target and the submitted scores, by scene id and turn."""
     if fold.undefined_reason is not None:
-        return PREDICTION_SCHEMA.empty_table()
+        return typed(PREDICTION_SCHEMA, target).empty_table()
     queries = fold.queries
     rows = pc.index_in(row_keys(queries), value_set=row_keys(submitted).combine_chunks())
     scores = submitted["scores"].take(rows)
-    width = len(scores[0]) if queries.num_rows else 0
-    lists = matrix_to_lists(lists_to_matrix(scores, width, "scores"))
-    columns = {**{name: queries[name] for name in queries.column_names}, "scores": lists}
-    schema = with_targets(PREDICTION_SCHEMA, queries.schema.field("target").type)
+    columns = {name: queries[name] for name in queries.column_names}
+    columns["scores"] = target.stored(target.read(scores, "scores"))
+    schema = typed(PREDICTION_SCHEMA, target)
     return pa.table([columns[name] for name in schema.names], schema=schema)

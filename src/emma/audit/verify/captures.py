@@ -14,6 +14,7 @@ from emma.captures.report import report_text, sim_to_real_report
 from emma.captures.scoring import board_record, capture_spec, predict_sides, read_sides, scored, unscored
 from emma.captures.settings import CaptureSet
 from emma.data.embeddings import Embeddings
+from emma.data.folds import stored_schema
 from emma.data.labels import label_field, read_labels
 from emma.data.release import split_record
 from emma.data.scenes import read_index, read_labelled
@@ -116,7 +117,7 @@ class Captures(Check):
         tables = {}
         for side, wanted in record.hashes.items():
             where = layout.capture_predictions(declared.name, model, side)
-            tables[side] = read_table(where, PREDICTION_SCHEMA)
+            tables[side] = read_table(where, stored_schema(where, PREDICTION_SCHEMA))
             self.compare(where, table_hash(tables[side]), wanted)
             self.compare(where, metadata_of(tables[side]).get("data_release_hash"), results.release_hash())
         label = label_field(manifest.spec(declared.task))

@@ -24,7 +24,6 @@ from emma.data.labels import plain_values
 from emma.data.reference import reference_of
 from emma.data.samples import convert, iq_hashes
 from emma.data.scenes import Columns, SceneChunk, index_table, iterate_scenes
-from emma.data.tables import lists_to_matrix
 from emma.evaluation.fitting import fit_fold
 from emma.evaluation.refits import refit_keys
 from emma.tasks import Split, TaskID, TaskSpec, target_of
@@ -201,8 +200,8 @@ class Refitted(Check):
     ) -> None:
         if keys(again).to_pylist() != keys(actual).to_pylist():
             raise InputError(f"{path}: scene_id: expected those of the fold")
-        tables = [lists_to_matrix(table["scores"], target_of(spec).width, path) for table in (actual, again)]
-        distance = target_of(spec).distance(*tables)
+        tables = [target_of(spec).read(table["scores"], path) for table in (actual, again) if actual.num_rows]
+        distance = target_of(spec).distance(*tables) if tables else 0.0
         if not distance <= REFITTED:
             self.fault(path, f"scores: differ by {distance:.1e} from those of the fold fit again")
 

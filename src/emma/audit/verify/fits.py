@@ -15,7 +15,7 @@ from emma.backbones.load import load_weights
 from emma.data.folds import fold_metadata
 from emma.data.guards import guard_fold
 from emma.data.release import read_assigned
-from emma.data.tables import lists_to_matrix, metadata_of
+from emma.data.tables import metadata_of
 from emma.evaluation.fitting import predictions_hash, query_fault
 from emma.evaluation.prediction import query_scores
 from emma.evaluation.refits import refits_hash
@@ -127,7 +127,7 @@ class Predictions(Check):
                     self.fault(path, fault)
                 provenance = results.run(model).run_manifest.model_provenance
                 self.compare(path, {"model_provenance": results.provenance(*key)}, {"model_provenance": provenance})
-                lists_to_matrix(table["scores"], target_of(results.manifest().tasks[task]).width, path)
+                target_of(results.manifest().tasks[task]).read(table["scores"], path)
                 self._metrics(results, key, table)
 
     def _metrics(self, results: Results, key: tuple[str, TaskID, str, str], table: pa.Table) -> None:
@@ -195,7 +195,7 @@ class Readouts(Check):
         model, task, _, _ = key
         path = results.layout.predictions(*key)
         table = results.predictions(*key)
-        actual = lists_to_matrix(table["scores"], target_of(spec).width, path)
+        actual = target_of(spec).read(table["scores"], path)
         expected = query_scores(load_readout(spec, tensors), results.embeddings(model, task), table)
         distance = target_of(spec).distance(actual, expected)
         if not distance <= REAPPLIED:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from common.errors import InputError
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from emma.tasks.spec import TaskSpec
 
 Floats = NDArray[np.float64]
 Classes = NDArray[np.int64]
-#: What a metric takes: numbers, class indices or scores.
-Scores = Floats | Classes
+#: What a metric takes: numbers, class indices, scores, complex tensors, or lists of texts.
+Scores = Floats | Classes | NDArray[np.complex128] | list[str] | list[list[str]]
+
+#: Most characters of a text that is an answer.
+LONGEST_TEXT = 512
 
 #: Every kind of label by its name, in the order of their modules' names.
 TARGETS: dict[str, type[Target]] = {}
@@ -36,17 +44,21 @@ class Measure(Protocol):
 class Target(ABC):
     """One kind of label. A subclass with a ``name`` enters ``TARGETS`` by being defined.
 
-    Scores of a scene are numbers ``[width]``; the readout gives them, the predictions hold them, and the target turns
-    them into what a metric takes.
+    Scores of a scene are a list ``[width]`` of numbers, or of texts; the readout gives them, the predictions hold them,
+    and the target turns them into what a metric takes.
 
     Args:
         classes: names of the task's classes, in the order of their indices; empty for a target without classes.
+        shape: shape of a label that is a tensor or a waveform; empty for any other.
 
     Attributes:
         name: the value of ``TaskSpec.target``.
         column: the label's column in a table of labels.
         label_type: that column's Arrow type.
         encoded_type: Arrow type of encoded labels, in folds and predictions.
+        score_type: Arrow type of a scene's scores, a list of numbers or of texts.
+        shaped: whether a task pins the shape of its labels.
+        neighbours: whether the mean, or the votes, of neighbours' labels are an answer.
         readouts: kinds of readout that fit it (``emma.readouts``).
         forms: forms of metric input that scores can take, the preferred one first (``emma.metrics.Takes``).
         enrols: whether a fold enrols units by a gallery of their own scenes.
@@ -57,13 +69,16 @@ class Target(ABC):
     column: ClassVar[str]
     label_type: ClassVar[pa.DataType]
     encoded_type: ClassVar[pa.DataType] = pa.float64()
+    score_type: ClassVar[pa.DataType] = pa.list_(pa.float64())
+    shaped: ClassVar[bool] = False
+    neighbours: ClassVar[bool] = True
     readouts: ClassVar[tuple[str, ...]]
     forms: ClassVar[tuple[str, ...]]
     enrols: ClassVar[bool] = False
     needs_array: ClassVar[str | None] = None
 
-    def __init__(self, classes: tuple[str, ...] = ()) -> None:
-        self.classes = classes
+    def __init__(self, classes: tuple[str, ...] = (), shape: tuple[int, ...] = ()) -> None:
+        self.classes, self.shape = classes, shape
 
     def __init_subclass__(cls) -> None:
         """Enter the class in ``TARGETS``; TypeError where another one has its name."""
@@ -87,9 +102,48 @@ class Target(ABC):
     def encode(self, labels: pa.ChunkedArray) -> pa.ChunkedArray:
         """Labels as what a fit takes, of ``encoded_type``; null where a scene has no label of the task."""
 
-    def numbers(self, encoded: pa.ChunkedArray) -> Floats:
-        """Encoded labels without a null as an array, float64 ``[N]``; ``[N, K]`` where a label is several numbers."""
+    def numbers(self, encoded: pa.ChunkedArray) -> Any:
+        """Encoded labels without a null as an array, one row per scene.
+
+        Float64 ``[N]``; ``[N, K]`` where a label is several numbers; an object array where it is texts.
+        """
         return np.asarray(encoded)
+
+    def given(self, target: Any) -> Any:
+        """The part of encoded labels, as ``numbers`` gives them, that is given with a scene and not asked, or None."""
+        del target
+
+    def stored(self, scores: Any) -> pa.Array:
+        """Scores ``[N, width]`` as a column of ``score_type``."""
+        rows, width = scores.shape
+        offsets = pa.array(np.arange(rows + 1, dtype=np.int64) * width, pa.int32())
+        values = pa.array(np.ascontiguousarray(scores).reshape(-1), self.score_type.value_type)
+        return pa.ListArray.from_arrays(offsets, values).cast(self.score_type)
+
+    def read(self, column: pa.ChunkedArray, what: str | Path) -> Any:
+        """A column of scores as float64 ``[N, width]``, or an object array of texts.
+
+        Raises:
+            InputError: names ``what``; another type, a list of another length, a null, NaN or infinity, or a text of
+                more than LONGEST_TEXT characters.
+        """
+        entries = "texts" if pa.types.is_string(self.score_type.value_type) else "numbers"
+        if column.type != self.score_type:
+            raise InputError(f"{what}: expected {self.score_type}, found {column.type}")
+        array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+        flat = array.flatten()
+        whole = pc.all(pc.equal(pc.list_value_length(array), self.width), min_count=0).as_py()
+        if array.null_count or flat.null_count or not whole:
+            raise InputError(f"{what}: expected lists of {self.width} {entries} in every row")
+        if entries == "texts":
+            if (longest := pc.max(pc.utf8_length(flat)).as_py() or 0) > LONGEST_TEXT:
+                raise InputError(f"{what}: {longest} characters, expected at most {LONGEST_TEXT}")
+            return np.array(flat.to_pylist(), object).reshape(len(array), self.width)
+        scores = np.asarray(flat).reshape(len(array), self.width)
+        finite = np.isfinite(scores).all(axis=1)
+        if not finite.all():
+            raise InputError(f"{what}: NaN or infinity in row {int(np.argmin(finite))}, expected finite numbers")
+        return scores.astype(np.float64, copy=False)
 
     @property
     def regressed(self) -> bool:
@@ -135,10 +189,15 @@ class Target(ABC):
         del scores
         return None
 
-    def distance(self, actual: Floats, expected: Floats) -> float:
-        """The largest difference of two sets of scores ``[N, width]``, relative to the largest score or to 1."""
+    def distance(self, actual: Any, expected: Any) -> float:
+        """The largest difference of two sets of scores ``[N, width]``, relative to the largest score or to 1.
+
+        Texts are equal, or infinitely far apart.
+        """
         if actual.shape != expected.shape:
             return float("inf")
+        if pa.types.is_string(self.score_type.value_type):
+            return 0.0 if (actual == expected).all() else float("inf")
         if not actual.size:
             return 0.0
         return float(np.abs(actual - expected).max() / max(1.0, np.abs(expected).max()))
