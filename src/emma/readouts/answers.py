@@ -105,7 +105,7 @@ class Answers(Readout):
         heads = []
         for number, (start, stop) in enumerate(zip(self._starts, self._starts[1:], strict=False)):
             rows, places = np.nonzero(asked == number)
-            answers = target[rows, places, 1].astype(str)
+            answers = target[rows, places, 1].tolist()
             pinned = self._texts[start:stop]
             if not set(answers) <= set(pinned):
                 other = min(set(answers) - set(pinned))
