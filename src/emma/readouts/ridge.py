@@ -25,8 +25,8 @@ class Ridge(Readout):
         return int(self.target.regressand(np.zeros(0)).shape[1]) * (width + 1)
 
     def _validation_losses(self, features: Floats, target: Floats, parts: Numbers) -> Floats:
-        """Mean squared error of the regressand."""
-        wanted = self.target.regressand(target)
+        """Mean squared error of what is regressed."""
+        wanted = self.wanted(target)
         moments = [Moments.of(features[parts == part], wanted[parts == part]) for part in range(INNER_FOLDS)]
         whole = sum(moments[1:], moments[0])
         losses = np.zeros(len(self.spec.regularisation))
@@ -38,8 +38,12 @@ class Ridge(Readout):
         return losses / len(features)
 
     def _fit(self, features: Floats, target: Floats, regularisation: float) -> dict[str, Floats]:
-        weights, intercept = Moments.of(features, self.target.regressand(target)).solve(regularisation)
+        weights, intercept = Moments.of(features, self.wanted(target)).solve(regularisation)
         return {"weights": weights, "intercept": intercept}
+
+    def wanted(self, target: Floats) -> Floats:
+        """What is regressed ``[N, K]``, of encoded labels."""
+        return self.target.regressand(target)
 
     def scores(self, features: NDArray[Any], given: Any = None) -> Floats:
         """Scores ``[N, K]``, for an angle degrees ``[N, 1]``."""
