@@ -84,7 +84,9 @@ def _rows(task: TaskID, split: str, spec: object) -> list[dict]:
             apart = (np.arange(len(spec.classes)) - number * len(spec.classes) // 96) % len(spec.classes)
             row["beam_power"] = (0.5 ** np.minimum(apart, len(spec.classes) - apart)).tolist()
         elif spec.target == "source":
-            row["mixture_and_source"] = np.random.default_rng([number, len(split)]).normal(size=4 * spec.shape[0]).tolist()
+            row["mixture_and_source"] = (
+                np.random.default_rng([number, len(split)]).normal(size=4 * spec.shape[0]).tolist()
+            )
         else:
             row["class"] = spec.classes[number // 12 % 2]
         rows.append(row)

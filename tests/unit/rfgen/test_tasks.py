@@ -88,6 +88,7 @@ def test_every_task_is_registered_under_its_names() -> None:
         "E-ID-FP",
         "E-ID-AMC",
         "E-SC-SENSE",
+        "E-SC-SEP",
         "E-CH-BEAM",
         "E-S2T-CAP",
     }

@@ -10,6 +10,7 @@ from emma import (
     LeaveOneReceiverOut,
     LeaveOneSNRRegimeOut,
     LeaveOneUnitOut,
+    LeaveOneWaveformOut,
     OODAxis,
     ProtocolRunner,
     TaskID,
@@ -25,6 +26,7 @@ REFERENCE = {
     TaskID.E_ID_FP: (OODAxis.DEVICE, LeaveOneUnitOut, True),
     TaskID.E_ID_AMC: (OODAxis.SNR_REGIME, LeaveOneSNRRegimeOut, False),
     TaskID.E_SC_SENSE: (OODAxis.RECEIVER, LeaveOneReceiverOut, False),
+    TaskID.E_SC_SEP: (OODAxis.WAVEFORM, LeaveOneWaveformOut, False),
     TaskID.E_CH_BEAM: (OODAxis.ENVIRONMENT, LeaveOneEnvironmentOut, False),
 }
 #: The other axes that a board shows, and whether they are layered on the first.
