@@ -95,13 +95,12 @@ def main() -> None:
             for side in sides
         ]
 
-    exponential = embedded(estimation.lmmse(profile="exponential"), 1)
+    exponential = embedded(estimation.lmmse_exponential(), 1)
     rows = {
         "prior": [np.zeros((len(side[0]), 0)) for side in sides],
         "covariance": embedded(array_covariance(), 0),
         "dsp": embedded(build(), 0),
         "least_squares": embedded(estimation.least_squares(), 1),
-        "lmmse_uniform": embedded(estimation.lmmse(profile="uniform"), 1),
         "lmmse_exponential": exponential,
         "network on it": exponential,
         "oracle": [side[2] for side in sides],
