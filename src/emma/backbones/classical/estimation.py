@@ -47,7 +47,7 @@ class LeastSquares:
 
 
 class LmmseExponential(LeastSquares):
-    """Embeds the linear estimates of least mean squared error for the exponential delay profile that likelihood chooses.
+    """Embeds the linear estimates of least mean squared error for the exponential profile that likelihood chooses.
 
     Of a number of mean delays and of noise levels, those under which the least-squares estimates of the scene are
     likeliest; antennas are alike and independent. For a mean delay of d, carriers f apart have the covariance
