@@ -160,7 +160,7 @@ def test_a_carrier_s_offset_turns_label_and_estimate_alike(mapping, cfo_ppm) -> 
     # The symbols themselves are turned against each other, by up to 112 samples' worth.
     each = np.angle(np.sum((label.conj() * heard).reshape(100, ANTENNAS, 32, 2), axis=(1, 2)))
     widest = 2 * np.pi * cfo_ppm * 1e-6 * CARRIER * (SIZE + PREFIX) / RATE
-    assert 0.8 * widest - 0.02 < np.abs(each[:, 1] - each[:, 0]).max() < widest + 0.02
+    assert 0.8 * widest - 0.02 < np.abs(each[:, 1] - each[:, 0]).max() < 1.05 * widest + 0.03
 
 
 @pytest.mark.parametrize("snr_db", [0.0, 10.0, 20.0])
