@@ -1,6 +1,6 @@
 """E-CH-CSI: what floor, textbooks, statistics and truth score on each unseen environment, and what unseen costs.
 
-    python benchmarks/csi_axis.py [--release v1.0] [--dev 200] [--axis environment] [--components 256] [--hardware-seed 7301]
+    python benchmarks/csi_axis.py [--release v1.0] [--dev 120] [--axis environment] [--components 256]
 
 NMSE in dB of the pinned readout, fit on the other environments, and the cost against as many fit scenes of all of them,
 on the same scenes, with the standard error of the paired difference. Before the readout stand the estimates themselves.
@@ -56,12 +56,26 @@ def decibels(ratio):
     return 10 * np.log10(ratio)
 
 
+def side(recipe, split, seed, axis):
+    """Samples, least-squares estimates, the oracle's, labels as they are stored, and values of the axis of a split."""
+    rays = split_table(recipe, split, seed)
+    chunks = list(generate(recipe, TASK.value, split, rays, seed))
+    truth = np.concatenate(list(truths(recipe, TASK.value, split, rays, seed)))
+    start, place = (
+        np.concatenate([np.asarray(chunk.metadata[name]) for chunk in chunks]) for name in ("reference_start", axis)
+    )
+    iq = np.concatenate([chunk.iq for chunk in chunks])
+    heard = channel_estimate(iq, start, Reference.of(chunks[0].reference))
+    label = np.concatenate([chunk.labels["channel"] for chunk in chunks]).astype(np.float32).astype(float)
+    return iq, heard, truth, label, place
+
+
 def main() -> None:
     """Run the program."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--release", default="v1.0", help="whose recipe is run")
     parser.add_argument("--train", type=int, help="fit scenes an environment and band, a multiple of 40")
-    parser.add_argument("--dev", type=int, default=200, help="scored scenes an environment and band, a multiple of 40")
+    parser.add_argument("--dev", type=int, default=120, help="scored scenes an environment and band, a multiple of 40")
     parser.add_argument("--components", type=int, help="of the readout, instead of those pinned")
     parser.add_argument("--axis", default="environment", help="the column of which a value is unseen")
     parser.add_argument("--hardware-seed", type=int, help="another draw of the sites")
@@ -78,34 +92,22 @@ def main() -> None:
     if options.hardware_seed is not None:
         data["hardware_seed"] = options.hardware_seed
     recipe = Recipe.from_mapping(data | {"tasks": {TASK.value: block}})
-    sides = []
-    for split in ("TRAIN", "DEV"):
-        rays = split_table(recipe, split, config.seed)
-        chunks = list(generate(recipe, TASK.value, split, rays, config.seed))
-        truth = np.concatenate(list(truths(recipe, TASK.value, split, rays, config.seed)))
-        columns = {
-            name: np.concatenate([np.asarray(chunk.metadata[name]) for chunk in chunks])
-            for name in ("environment", "frequency_band", "snr_regime", "reference_start")
-        }
-        iq = np.concatenate([chunk.iq for chunk in chunks])
-        heard = channel_estimate(iq, columns["reference_start"], Reference.of(chunks[0].reference))
-        label = np.concatenate([chunk.labels["channel"] for chunk in chunks]).astype(np.float32).astype(float)
-        sides.append((iq, heard, truth, label, columns[options.axis]))
+    sides = [side(recipe, split, config.seed, options.axis) for split in ("TRAIN", "DEV")]
 
     def embedded(backbone, form):
         return [
-            np.concatenate([backbone.embed(side[form][k : k + 200], 2e7, 5e9) for k in range(0, len(side[0]), 200)])
-            for side in sides
+            np.concatenate([backbone.embed(part[form][k : k + 200], 2e7, 5e9) for k in range(0, len(part[0]), 200)])
+            for part in sides
         ]
 
     exponential = embedded(estimation.lmmse_exponential(), 1)
     rows = {
-        "prior": [np.zeros((len(side[0]), 0)) for side in sides],
+        "prior": [np.zeros((len(part[0]), 0)) for part in sides],
         "covariance": embedded(array_covariance(), 0),
         "dsp": embedded(build(), 0),
         "least_squares": embedded(estimation.least_squares(), 1),
         "lmmse_exponential": exponential,
-        "oracle": [side[2] for side in sides],
+        "oracle": [part[2] for part in sides],
         "network on lmmse_exponential": exponential,
     }
     (*_, known, fit_place), (*_, channel, place) = sides
