@@ -95,8 +95,9 @@ def main() -> None:
     sides = [side(recipe, split, config.seed, options.axis) for split in ("TRAIN", "DEV")]
 
     def embedded(backbone, form):
+        rate = (block["sample_rate_hz"], block["sample_rate_hz"] / block["subcarriers"])[form]
         return [
-            np.concatenate([backbone.embed(part[form][k : k + 200], 2e7, 5e9) for k in range(0, len(part[0]), 200)])
+            np.concatenate([backbone.embed(part[form][k : k + 200], rate, 5e9) for k in range(0, len(part[0]), 200)])
             for part in sides
         ]
 

@@ -29,7 +29,10 @@ class LeastSquares:
         self._shape, self.embedding_dim = (antennas, carriers), 2 * antennas * carriers
 
     def embed(self, iq: IQ, sample_rate_hz: float, center_frequency_hz: float) -> Embeddings:
-        """Float32 ``[B, D]`` of estimates complex64 ``[B, A, K]``; ValueError for another number of either."""
+        """Float32 ``[B, D]`` of estimates complex64 ``[B, A, K]``; ValueError for another number of either.
+
+        In this view the sample rate is the carriers' spacing.
+        """
         del center_frequency_hz
         if iq.shape[1:] != self._shape:
             found, expected = (" x ".join(map(str, shape)) for shape in (iq.shape[1:], self._shape))
@@ -40,9 +43,9 @@ class LeastSquares:
         estimate = self._estimate(heard * turn[:, None, None], sample_rate_hz)
         return np.ascontiguousarray(estimate).view(np.float64).reshape(len(iq), -1).astype(np.float32)
 
-    def _estimate(self, heard: Complex, sample_rate_hz: float) -> Complex:
-        """Channels ``[B, A, K]`` of least-squares estimates of unit mean power."""
-        del sample_rate_hz
+    def _estimate(self, heard: Complex, spacing_hz: float) -> Complex:
+        """Channels ``[B, A, K]`` of least-squares estimates of unit mean power, carriers ``spacing_hz`` apart."""
+        del spacing_hz
         return heard
 
 
@@ -60,19 +63,19 @@ class LmmseExponential(LeastSquares):
 
     name = "lmmse_exponential"
 
-    def __init__(self, antennas: int, carriers: int, subcarriers: int) -> None:
+    def __init__(self, antennas: int, carriers: int) -> None:
         super().__init__(antennas, carriers)
         half = carriers // 2
         number = np.concatenate([np.arange(-half, 0), np.arange(1, carriers - half + 1)])
-        self._apart = (number[:, None] - number[None]) / subcarriers
+        self._apart = number[:, None] - number[None]
 
-    def covariances(self, sample_rate_hz: float) -> Complex:
+    def covariances(self, spacing_hz: float) -> Complex:
         """Covariances ``[delays, K, K]`` of the carriers, of unit power."""
-        spaced = 2j * np.pi * self._apart * sample_rate_hz
+        spaced = 2j * np.pi * self._apart * spacing_hz
         return np.stack([1 / (1 + spaced * delay) for delay in _DELAYS_S])
 
-    def _estimate(self, heard: Complex, sample_rate_hz: float) -> Complex:
-        values, vectors = np.linalg.eigh(self.covariances(sample_rate_hz))
+    def _estimate(self, heard: Complex, spacing_hz: float) -> Complex:
+        values, vectors = np.linalg.eigh(self.covariances(spacing_hz))
         noise = 10 ** (-_SNR_DB / 10)
         # Of unit power are channel and noise together.
         spectra = (np.maximum(values, 0.0)[:, None] + noise[:, None]) / (1 + noise[:, None])
@@ -105,8 +108,8 @@ def least_squares(
 
 
 def lmmse_exponential(
-    weights: Mapping[str, NDArray[Any]] | None = None, antennas: int = 8, carriers: int = 64, subcarriers: int = 80
+    weights: Mapping[str, NDArray[Any]] | None = None, antennas: int = 8, carriers: int = 64
 ) -> LmmseExponential:
-    """Build the linear estimate of least mean squared error for an OFDM signal with an FFT of ``subcarriers``."""
+    """Build the linear estimate of least mean squared error of a number of antennas and carriers."""
     del weights
-    return LmmseExponential(antennas, carriers, subcarriers)
+    return LmmseExponential(antennas, carriers)
