@@ -1,6 +1,6 @@
 """E-CH-CSI: what floor, textbooks, statistics and truth score on each unseen environment, and what unseen costs.
 
-    python benchmarks/csi_axis.py [--release v1.0] [--dev 120] [--axis environment] [--components 256]
+    python benchmarks/csi_axis.py [--release v1.0] [--dev 120] [--axis environment] [--components 256] [--rows oracle]
 
 NMSE in dB of the pinned readout, fit on the other environments, and the cost against as many fit scenes of all of them,
 on the same scenes, with the standard error of the paired difference. Before the readout stand the estimates themselves.
@@ -78,6 +78,7 @@ def main() -> None:
     parser.add_argument("--dev", type=int, default=120, help="scored scenes an environment and band, a multiple of 40")
     parser.add_argument("--components", type=int, help="of the readout, instead of those pinned")
     parser.add_argument("--axis", default="environment", help="the column of which a value is unseen")
+    parser.add_argument("--rows", nargs="+", help="the rows to score")
     parser.add_argument("--hardware-seed", type=int, help="another draw of the sites")
     options = parser.parse_args()
     threadpool_limits(1)
@@ -114,7 +115,8 @@ def main() -> None:
     (*_, known, fit_place), (*_, channel, place) = sides
     rng = np.random.default_rng(0)
     print("NMSE in dB (cost of unseen), by value; mean of each; mean of the features as they are")
-    for name, (fit, scored) in rows.items():
+    for name in options.rows or rows:
+        fit, scored = rows[name]
         make = Network if name.startswith("network") else lambda: make_readout(spec)
         cells, totals = [], []
         for value in np.unique(place):

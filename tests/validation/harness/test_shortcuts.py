@@ -174,8 +174,8 @@ def bound(scenes: Scenes) -> float:
     spec, n = folds.spec, len(folds.evaluation)
     span = spec.anchors.maximum - spec.anchors.minimum
     if spec.target == "channel":
-        # A scene's error is its energy, 1, give or take a fifth.
-        return ERRORS * 10 / np.log(10) * 0.2 / np.sqrt(n) / span
+        # The error of the mean channel is a scene's energy, 1, give or take a tenth.
+        return ERRORS * 10 / np.log(10) * 0.1 / np.sqrt(n) / span
     if not spec.classes:
         # The error of a random direction is uniform from 0 to 180 degrees.
         return ERRORS * 180 / np.sqrt(12 * n) / span
