@@ -249,7 +249,7 @@ def test_a_view_of_channel_estimates_is_refused_where_scenes_carry_no_reference(
     said = "config/models/dsp.yaml: view: csi: scenes of {} in release {} carry no reference symbol, {}"
     others = "E-ID-DRONE, E-ID-FP, E-ID-AMC"
     later = f"{others}, E-SC-SENSE"
-    expected = "expected tasks: [E-LOC-AOA, E-LOC-LOS, E-CH-BEAM]"
+    expected = "expected tasks: [E-LOC-AOA, E-LOC-LOS, E-CH-BEAM, E-CH-CSI]"
     assert refused_view(root, "v1.0") == said.format(later, "v1.0", expected)
     every = f"E-LOC-AOA, E-LOC-LOS, {others}"
     assert refused_view(root, "v0.1") == said.format(every, "v0.1", "nor do those of its other tasks")

@@ -89,6 +89,22 @@ RELEASE = {
             "in_ood_avg": True,
             "anchors": {"minimum": 0.3333333333333333, "maximum": 1.0},
         },
+        "E-CH-CSI": {
+            "target": "channel",
+            "shape": [2, 3],
+            "readout": {
+                "kind": "reduced_ridge",
+                "regularisation": [0.001, 0.01, 0.1],
+                "components": 2,
+                "max_parameters": 100,
+            },
+            "metric": "NMSE",
+            "unit": "dB",
+            "ood_axis": "environment",
+            "held_out": ["E_URBAN", "E_RURAL"],
+            "in_ood_avg": False,
+            "anchors": {"minimum": -20.0, "maximum": 0.0},
+        },
     },
 }
 #: A surrogate of captured scenes: other noise, in whole sessions.
@@ -137,6 +153,10 @@ def _columns(task, split, rng):
                     if task == "E-LOC-AOA":
                         azimuth = float(rng.uniform(0, 360))
                         rows.append(place | {"azimuth_deg": azimuth, "signal": np.cos(np.deg2rad(azimuth))})
+                    elif task == "E-CH-CSI":
+                        signal = rng.normal()
+                        channel = rng.normal(size=12) + signal * np.arange(12.0)
+                        rows.append(place | {"channel": channel.tolist(), "signal": signal})
                     else:
                         rows.append(place | {"class": ["NLOS", "LOS"][number // 2 % 2], "signal": number // 2 % 2})
     names = ("environment", "device", "session", "receiver", "waveform", "frequency_band")
@@ -146,7 +166,7 @@ def _columns(task, split, rng):
     columns |= {"snr_regime": [("low", "high")[i % 2] for i in range(n)], "snr_db": [10.0] * n}
     columns |= {"sample_rate_hz": [1e6] * n, "center_frequency_hz": [2.4e9] * n}
     columns |= {"link_id": [f"{split}-{task}-{i}" for i in range(n)]}
-    labels = {name: [row[name] for row in rows] for name in ("azimuth_deg", "class") if name in rows[0]}
+    labels = {name: [row[name] for row in rows] for name in ("azimuth_deg", "class", "channel") if name in rows[0]}
     return columns, labels, np.array([row["signal"] for row in rows], float)
 
 

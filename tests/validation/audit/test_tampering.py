@@ -16,6 +16,7 @@ from emma.evaluation.fitting import predictions_hash
 
 FOLD = "folds/many/E-LOC-LOS/leave-one-environment-out"
 FP = "folds/many/E-ID-FP/leave-one-unit-out"
+CSI = "folds/many/E-CH-CSI/leave-one-environment-out/E_URBAN"
 SPLIT = "splits/E-LOC-LOS/leave-one-environment-out"
 
 
@@ -61,6 +62,19 @@ def rehash(results, place):
 def scores_moved(results):
     rewrite(results / f"{FOLD}/E_URBAN/predictions.parquet", with_column("scores", lambda v: [[5.0], *v[1:]]))
     rehash(results, f"{FOLD}/E_URBAN")
+
+
+def tensor_moved(results):
+    """One number of one channel, by little."""
+    change = with_column("scores", lambda v: [[v[0][0] + 0.01, *v[0][1:]], *v[1:]])
+    rewrite(results / CSI / "predictions.parquet", change)
+    rehash(results, CSI)
+
+
+def channel_moved(results):
+    change = with_column("target", lambda v: [[v[0][0] + 0.01, *v[0][1:]], *v[1:]])
+    rewrite(results / CSI / "predictions.parquet", change)
+    rehash(results, CSI)
 
 
 def swap(results, first, second):
@@ -395,6 +409,8 @@ TAMPERINGS = {
     ),
     "replicates": (edited_replicates, "scores", "folds/few/E-ID-FP/score_replicates.parquet"),
     "scores moved, hash made to match": (scores_moved, "readouts", BUNDLE),
+    "number of a channel estimate, hash made to match": (tensor_moved, "readouts", f"{CSI}/predictions.parquet"),
+    "number of a true channel, hash made to match": (channel_moved, "predictions", f"{CSI}/predictions.parquet"),
     "targets moved, hash made to match": (target_changed, "predictions", BUNDLE),
     "row dropped from a bundle": (
         lambda results: rewrite(results / BUNDLE, lambda table: table.slice(1)),

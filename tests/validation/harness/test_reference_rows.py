@@ -16,6 +16,8 @@ TEXTBOOKS = {
     "strongest_probe": TaskID.E_CH_BEAM,
     "probe_music": TaskID.E_CH_BEAM,
     "probe_capon": TaskID.E_CH_BEAM,
+    "least_squares": TaskID.E_CH_CSI,
+    "lmmse_exponential": TaskID.E_CH_CSI,
 }
 MODELS = ("prior", "random_conv", "dsp")
 
