@@ -1,11 +1,11 @@
-"""E-SC-ANOM: what floor, textbooks, statistics and truth score on each unseen family or receiver, and what unseen costs.
+"""E-SC-ANOM: what floor, textbooks, statistics and truth score on each unseen value, and what unseen costs.
 
     python benchmarks/anomaly_axis.py [--axis waveform] [--dev 640] [--noise 0]
 
-AUROC of the pinned readout, fit on the normal TRAIN scenes of the other values of v1.0, and the cost against as many fit
-scenes of all of them, on the same scenes, with the standard error of the paired difference (DeLong, DeLong and
-Clarke-Pearson, Biometrics 44, 1988). By kind: the chance that an anomaly outscores the normal scenes of its fold that
-can show the kind. The network alone is trained on anomalies: half of as many scenes again, of another seed.
+AUROC of the pinned readout, fit on the normal TRAIN scenes of the other families or receivers of v1.0, and the cost
+against as many fit scenes of all of them, on the same scenes, with the standard error of the paired difference (DeLong,
+DeLong and Clarke-Pearson, Biometrics 44, 1988). By kind: the chance that an anomaly outscores the normal scenes of its
+fold whose family can show the kind. The network alone is trained on anomalies, half of as many scenes as are scored.
 """
 
 import argparse

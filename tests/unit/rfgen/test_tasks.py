@@ -81,7 +81,16 @@ def test_a_new_file_adds_a_task(tmp_path) -> None:
 
 
 def test_every_task_is_registered_under_its_names() -> None:
-    assert set(TASKS) == {"E-LOC-AOA", "E-LOC-LOS", "E-ID-DRONE", "E-ID-FP", "E-ID-AMC", "E-SC-SENSE", "E-CH-BEAM"}
+    assert set(TASKS) == {
+        "E-LOC-AOA",
+        "E-LOC-LOS",
+        "E-ID-DRONE",
+        "E-ID-FP",
+        "E-ID-AMC",
+        "E-SC-SENSE",
+        "E-SC-ANOM",
+        "E-CH-BEAM",
+    }
     assert all(name in task.names for name, task in TASKS.items())
     assert all(set(task.label_columns.values()) <= {str, float, list} for task in TASKS.values())
 
@@ -151,3 +160,4 @@ def test_class_names(tiny) -> None:
     assert tasks["E-ID-FP"].class_names == tasks["E-ID-FP"].units
     assert len(tasks["E-ID-AMC"].class_names) == 11
     assert tasks["E-SC-SENSE"].class_names == ("absent", "present")
+    assert tasks["E-SC-ANOM"].class_names == ("normal", "anomalous")
