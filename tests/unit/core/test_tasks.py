@@ -91,13 +91,12 @@ def readout(**changes):
         (
             LOS,
             {"target": "snr"},
-            "target: snr is unknown, expected one of angle, class, binary, enrolled_class, anomaly, beam",
+            f"target: snr is unknown, expected one of {', '.join(TARGETS)}",
         ),
         (
             {key: LOS[key] for key in LOS if key != "target"},
             {"label": "label_class"},
-            "label: is now called target, expected one of angle, class, binary, enrolled_class, anomaly, "
-            "beam, found label_class",
+            f"label: is now called target, expected one of {', '.join(TARGETS)}, found label_class",
         ),
         (LOS, {"secondary_metrics": ["BalancedAccuracy"]}, "secondary_metrics: a metric occurs twice"),
         (LOS, {"ood_axis": "weather"}, "ood_axis"),
@@ -106,7 +105,7 @@ def readout(**changes):
         (LOS, {"anchors": {"minimum": 0.5}}, "anchors.maximum: Field required"),
         (LOS, readout(regularisation=(0.0,)), "readout.regularisation"),
         (LOS, readout(regularisation=(-1,)), "readout.regularisation"),
-        (LOS, readout(regularisation=()), "readout.regularisation"),
+        (LOS, readout(regularisation=()), "readout: regularisation: expected one value or more"),
         (LOS, readout(regularisation=(0.1, 0.1)), "readout.regularisation: expected increasing values"),
         (LOS, readout(regularisation=(0.1, 0.01)), "readout.regularisation: expected increasing values"),
         (LOS, readout(max_parameters=0), "readout.max_parameters"),

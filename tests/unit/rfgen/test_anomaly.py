@@ -1,4 +1,4 @@
-"""E-SC-ANOM: kinds of anomaly are what they are called, normal scenes follow the same laws, and the recipe has limits."""
+"""E-SC-ANOM: kinds of anomaly are what they are called, normal scenes follow the same laws, recipes have limits."""
 
 import dataclasses
 
