@@ -108,11 +108,13 @@ def test_probes_of_one_class() -> None:
     """No strength to choose; every probe is fit on normal scenes alone and finds what lies elsewhere."""
     folds, fit, scored = anomalies()
     rng = np.random.default_rng(0)
-    embedded = tuple(rng.standard_normal((len(t), 4)) + 12 * t[:, None] * [1, 0, 0, 0] for t in (fit, scored))
+    # Normal scenes lie on either side along one axis, anomalies along another.
+    sides = ((t[:, None] * [0, 12.0], rng.choice([-9.0, 9.0], (len(t), 1)) * (t[:, None] == 0)) for t in (fit, scored))
+    embedded = tuple(np.hstack([along, other]) + rng.standard_normal((len(along), 3)) for along, other in sides)
     made = probe_task(folds, embedded, 0)
     assert made.strengths == ()
     assert made.pinned.score == 1.0
-    assert made.neighbours.score > 0.7
+    assert made.neighbours.score > 0.95
     by_size = {draws.scenes: draws for draws in made.label_efficiency}
     assert by_size[50].mean > 0.99 and by_size[150].undefined is None
     assert by_size[500].undefined == "E_A: 200 fit scenes, expected at least 500"

@@ -121,7 +121,7 @@ def readout(**changes):
         (ANOM, {"classes": ["a", "a"]}, "classes: expected two distinct names, the normal one first"),
         (ANOM, {"classes": ["a", "b", "c"]}, "classes: expected two distinct names, the normal one first"),
         (ANOM, {"readout": LOS["readout"]}, "readout.kind: logistic does not fit target anomaly, expected mahalanobis"),
-        (ANOM, {"readout": ANOM["readout"] | {"components": None}}, "components: expected a number with kind mahala"),
+        (ANOM, {"readout": ANOM["readout"] | {"components": None}}, "components: expected a value with kind mahala"),
         (ANOM, {"readout": ANOM["readout"] | {"regularisation": (0.1,)}}, "regularisation: expected no value with"),
     ],
 )
