@@ -77,6 +77,17 @@ RELEASE = {
             "in_ood_avg": True,
             "anchors": {"minimum": 0.5, "maximum": 1.0},
         },
+        "E-SC-ANOM": {
+            "target": "anomaly",
+            "classes": ["normal", "anomalous"],
+            "readout": {"kind": "mahalanobis", "components": 4, "regularisation": [], "max_parameters": 100},
+            "metric": "AUROC",
+            "unit": "1",
+            "ood_axis": "environment",
+            "held_out": ["E_URBAN", "E_RURAL"],
+            "in_ood_avg": False,
+            "anchors": {"minimum": 0.5, "maximum": 1.0},
+        },
         "E-ID-FP": {
             "target": "enrolled_class",
             "classes": ["U01", "U02", "U03"],
@@ -157,6 +168,9 @@ def _columns(task, split, rng):
                         signal = rng.normal()
                         channel = rng.normal(size=12) + signal * np.arange(12.0)
                         rows.append(place | {"channel": channel.tolist(), "signal": signal})
+                    elif task == "E-SC-ANOM":
+                        wrong = number // 2 % 2 if split == "DEV" else 0
+                        rows.append(place | {"class": ["normal", "anomalous"][wrong], "signal": wrong})
                     else:
                         rows.append(place | {"class": ["NLOS", "LOS"][number // 2 % 2], "signal": number // 2 % 2})
     names = ("environment", "device", "session", "receiver", "waveform", "frequency_band")

@@ -39,7 +39,7 @@ def make_bundle(results, folder, model="guest"):
         out = folder / "predictions" / task / protocol / f"{value}.parquet"
         out.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(table, out)
-    parameters = {"E-LOC-AOA": 14, "E-LOC-LOS": 7, "E-ID-FP": 12, "E-CH-CSI": 28}
+    parameters = {"E-LOC-AOA": 14, "E-LOC-LOS": 7, "E-ID-FP": 12, "E-SC-ANOM": 24, "E-CH-CSI": 28}
     content = {
         "model": model,
         "pretraining": "unknown",
@@ -71,7 +71,7 @@ def test_shuffled_rows_with_wrong_targets_get_the_frozen_score_and_verify(projec
     assert (done.returncode, done.stderr) == (0, "")
     guest, many = (json.loads((results / f"runs/{name}.json").read_text()) for name in ("guest", "many"))
     assert guest["kind"] == "submitted"
-    for task in ("E-LOC-LOS", "E-CH-CSI"):
+    for task in ("E-LOC-LOS", "E-SC-ANOM", "E-CH-CSI"):
         assert guest["tasks"][task]["score"] == many["tasks"][task]["score"]
     assert guest["run_manifest"]["prediction_bundle_hashes"] == many["run_manifest"]["prediction_bundle_hashes"]
     publish_board(results)

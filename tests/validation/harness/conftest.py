@@ -44,6 +44,7 @@ def small_release() -> dict:
         data["rfgen"]["tasks"][task] |= {"chunk": 40, "scenes": {"TRAIN": number, "DEV": number, "HOLDOUT": 40}}
     # Antennas, chunk and families are tiny's.
     data["rfgen"]["tasks"]["E-SC-SENSE"]["scenes"] = {"TRAIN": 120, "DEV": 120, "HOLDOUT": 24}
+    data["rfgen"]["tasks"]["E-SC-ANOM"]["scenes"] = {"TRAIN": 160, "DEV": 400, "HOLDOUT": 40}
     return data
 
 

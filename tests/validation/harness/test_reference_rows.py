@@ -13,6 +13,7 @@ TEXTBOOKS = {
     "impairments": TaskID.E_ID_FP,
     "max_min_eigenvalue": TaskID.E_SC_SENSE,
     "antenna_coherence": TaskID.E_SC_SENSE,
+    "band_energies": TaskID.E_SC_ANOM,
     "strongest_probe": TaskID.E_CH_BEAM,
     "probe_music": TaskID.E_CH_BEAM,
     "probe_capon": TaskID.E_CH_BEAM,
