@@ -83,6 +83,11 @@ def _rows(task: TaskID, split: str, spec: object) -> list[dict]:
         elif spec.target == "beam":
             apart = (np.arange(len(spec.classes)) - number * len(spec.classes) // 96) % len(spec.classes)
             row["beam_power"] = (0.5 ** np.minimum(apart, len(spec.classes) - apart)).tolist()
+        elif spec.target == "channel":
+            turned = np.full(spec.shape, np.exp(2j * np.pi * number / 96))
+            row["channel"] = np.stack([turned.real, turned.imag], axis=-1).reshape(-1).tolist()
+        elif spec.target == "anomaly" and split == Split.TRAIN:
+            row["class"] = spec.classes[0]
         elif spec.target == "source":
             row["mixture_and_source"] = (
                 np.random.default_rng([number, len(split)]).normal(size=4 * spec.shape[0]).tolist()
@@ -102,6 +107,8 @@ def _iq(rows: list[dict], spec: object, rng: np.random.Generator) -> np.ndarray:
         turn = row.get("azimuth_deg")
         if "beam_power" in row:
             turn = 360.0 * np.argmax(row["beam_power"]) / len(spec.classes)
+        elif "channel" in row:
+            turn = np.rad2deg(np.angle(complex(*row["channel"][:2])))
         elif turn is None:
             turn = 360.0 * spec.classes.index(row["class"]) / len(spec.classes)
         samples[0, 0] = np.exp(1j * (np.deg2rad(turn) + 0.3 * rng.normal()))

@@ -40,7 +40,8 @@ def test_a_head_over_its_parameters_is_refused_before_it_is_fit(small, task: str
     head = make_readout(spec.model_copy(update={"readout": tight}))
     monkeypatch.setattr(type(head), "_fit", lambda *_: pytest.fail("fit in spite of its capacity"))
     with pytest.raises(InputError, match=f"parameters for width {width}, over the pinned {tight.max_parameters}"):
-        head.fit(np.zeros((4, width)), np.zeros((4, len(spec.classes)) if spec.target == "beam" else 4))
+        several = spec.target in {"beam", "channel"}
+        head.fit(np.zeros((4, width)), np.zeros((4, head.target.width) if several else 4))
     assert head.tensors == {}
 
 
@@ -51,20 +52,27 @@ def test_the_count_is_that_of_the_fitted_weights(small) -> None:
         classes = len(spec.classes)
         target = np.arange(60) % classes if classes else 360 * rng.random(60)
         target = np.eye(classes)[target] if spec.target == "beam" else target
-        head = make_readout(spec).fit(rng.standard_normal((60, 9)), target)
+        target = np.zeros(60) if spec.target == "anomaly" else target
+        head = make_readout(spec)
+        target = rng.standard_normal((60, head.target.width)) if spec.target == "channel" else target
+        head.fit(rng.standard_normal((60, 9)), target)
         held = sum(v.size for name, v in head.tensors.items() if name in {"weights", "intercept", "projection"})
         assert held == head.parameters(9), task
         chosen = {"regularisation", "validation_losses"}
+        if spec.readout.kind == "reduced_ridge":
+            # Of the labels alone, whatever the embedding.
+            chosen |= {"level", "basis"}
         assert set(head.tensors) <= {"weights", "intercept", "projection", "mean", "scale"} | chosen
 
 
 def test_every_release_pins_every_head(releases) -> None:
-    """Linear heads of at most 2,048 features; nothing larger than a linear map to the task's outputs."""
+    """Linear heads of at most 2,048 features; nothing larger than a linear map to the task's outputs, or components."""
     for path in releases:
         config = load_release_config(path)
         for task, spec in config.tasks.items():
             assert spec.readout.max_embedding_dim == 2048
-            outputs = max(len(spec.classes), 2)
+            components = spec.readout.components or 0
+            outputs = components if spec.target == "anomaly" else max(len(spec.classes), 2, 2 * components)
             assert spec.readout.max_parameters <= 2049 * outputs, (path.stem, task)
 
 

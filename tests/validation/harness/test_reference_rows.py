@@ -15,11 +15,14 @@ TEXTBOOKS = {
     "impairments": TaskID.E_ID_FP,
     "max_min_eigenvalue": TaskID.E_SC_SENSE,
     "antenna_coherence": TaskID.E_SC_SENSE,
+    "band_energies": TaskID.E_SC_ANOM,
     "wiener_mask": TaskID.E_SC_SEP,
     "line_excision": TaskID.E_SC_SEP,
     "strongest_probe": TaskID.E_CH_BEAM,
     "probe_music": TaskID.E_CH_BEAM,
     "probe_capon": TaskID.E_CH_BEAM,
+    "least_squares": TaskID.E_CH_CSI,
+    "lmmse_exponential": TaskID.E_CH_CSI,
 }
 MODELS = ("prior", "random_conv", "dsp")
 
