@@ -88,6 +88,10 @@ def _rows(task: TaskID, split: str, spec: object) -> list[dict]:
             row["channel"] = np.stack([turned.real, turned.imag], axis=-1).reshape(-1).tolist()
         elif spec.target == "anomaly" and split == Split.TRAIN:
             row["class"] = spec.classes[0]
+        elif spec.target == "source":
+            row["mixture_and_source"] = (
+                np.random.default_rng([number, len(split)]).normal(size=4 * spec.shape[0]).tolist()
+            )
         else:
             row["class"] = spec.classes[number // 12 % 2]
         rows.append(row)
@@ -95,6 +99,9 @@ def _rows(task: TaskID, split: str, spec: object) -> list[dict]:
 
 
 def _iq(rows: list[dict], spec: object, rng: np.random.Generator) -> np.ndarray:
+    if spec.target == "source":
+        mixtures = np.array([row["mixture_and_source"] for row in rows])[:, : 2 * spec.shape[0]]
+        return np.ascontiguousarray(mixtures).view(complex)[:, None].astype(np.complex64)
     iq = rng.normal(size=(len(rows), 1, 32)) + 1j * rng.normal(size=(len(rows), 1, 32))
     for row, samples in zip(rows, iq, strict=True):
         turn = row.get("azimuth_deg")

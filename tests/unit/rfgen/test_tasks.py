@@ -89,6 +89,7 @@ def test_every_task_is_registered_under_its_names() -> None:
         "E-ID-AMC",
         "E-SC-SENSE",
         "E-SC-ANOM",
+        "E-SC-SEP",
         "E-CH-BEAM",
         "E-CH-CSI",
         "E-S2T-CAP",

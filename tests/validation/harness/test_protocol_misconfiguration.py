@@ -27,6 +27,7 @@ REFERENCE = {
     TaskID.E_ID_AMC: (OODAxis.SNR_REGIME, LeaveOneSNRRegimeOut, False),
     TaskID.E_SC_SENSE: (OODAxis.RECEIVER, LeaveOneReceiverOut, False),
     TaskID.E_SC_ANOM: (OODAxis.WAVEFORM, LeaveOneWaveformOut, False),
+    TaskID.E_SC_SEP: (OODAxis.WAVEFORM, LeaveOneWaveformOut, False),
     TaskID.E_CH_BEAM: (OODAxis.ENVIRONMENT, LeaveOneEnvironmentOut, False),
     TaskID.E_CH_CSI: (OODAxis.ENVIRONMENT, LeaveOneEnvironmentOut, False),
 }
