@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from emma.tasks.names import Name, OODAxis, Strict
+from emma.tasks.questions import QuestionKind, grammar
 from emma.tasks.targets import TARGETS, Target
 
 #: What an earlier spelling of a value is called now.
@@ -18,6 +19,7 @@ _OWN_KEYS = {
     "mahalanobis": ("components",),
     "masking": ("window", "hop"),
     "consensus": ("neighbours",),
+    "answers": ("questions",),
 }
 
 #: Kinds that choose nothing from a grid.
@@ -69,6 +71,10 @@ class ReadoutSpec(Strict):
         int | None, Field(ge=2, description="samples of the windows of a scene, each of which is embedded by itself")
     ] = None
     hop: Annotated[int | None, Field(ge=1, description="samples from the start of a window to that of the next")] = None
+    questions: Annotated[
+        dict[str, QuestionKind] | None,
+        Field(description="kinds of question by name, each with a head for every argument that it may ask about"),
+    ] = None
 
     @field_validator("kind")
     @classmethod
@@ -86,13 +92,15 @@ class ReadoutSpec(Strict):
 
     @model_validator(mode="after")
     def _own_keys(self) -> ReadoutSpec:
-        for key in ("components", "neighbours", "window", "hop"):
+        for key in ("components", "neighbours", "window", "hop", "questions"):
             needed = key in _OWN_KEYS.get(self.kind, ())
             if (getattr(self, key) is not None) != needed:
-                raise ValueError(f"{key}: expected {'a number' if needed else 'none'} with kind {self.kind}")
+                raise ValueError(f"{key}: expected {'a value' if needed else 'none'} with kind {self.kind}")
         if bool(self.regularisation) == (self.kind in _WITHOUT_GRID):
             wanted = "no value" if self.regularisation else "one value or more"
             raise ValueError(f"regularisation: expected {wanted} with kind {self.kind}")
+        # Every text has one meaning.
+        grammar(self.questions or {})
         return self
 
 
