@@ -27,7 +27,7 @@ _PLACES = {
 }
 # The same of every empty scene: which of more sentences an answer takes would move a quarter of the score by chance.
 _EMPTY = (
-    "noise alone",
+    "there is noise alone",
     "only noise in the band",
     "the band is empty",
     "no emitter in the band",
