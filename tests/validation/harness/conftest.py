@@ -39,6 +39,7 @@ SCENES = {
     "E-SC-SEP": 80,
     "E-CH-BEAM": 200,
     "E-CH-CSI": 80,
+    "E-S2T-CAP": 200,
 }
 
 
