@@ -36,7 +36,7 @@ def test_shapes_columns_and_counts(tiny, task: str, split: str) -> None:
     if not params.counts.get(split, 0):
         assert made == []
         assert split == "PRETRAIN"
-        assert task in {"E-LOC-LOS", "E-SC-SEP", "E-CH-BEAM", "E-CH-CSI", "E-S2T-CAP"}
+        assert task in {"E-LOC-LOS", "E-SC-SEP", "E-CH-BEAM", "E-CH-CSI", "E-S2T-CAP", "E-S2T-QA"}
         return
     rows = {"E-CH-BEAM": 8}.get(task, getattr(getattr(params, "array", params), "elements", 1))
     assert params.antennas == rows

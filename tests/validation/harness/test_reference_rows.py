@@ -23,6 +23,7 @@ TEXTBOOKS = {
     "probe_capon": TaskID.E_CH_BEAM,
     "least_squares": TaskID.E_CH_CSI,
     "lmmse_exponential": TaskID.E_CH_CSI,
+    "band_detector": TaskID.E_S2T_CAP,
 }
 MODELS = ("prior", "random_conv", "dsp")
 

@@ -49,7 +49,7 @@ class Forest:
 
 @pytest.fixture(scope="module")
 def scenes(small):
-    return shared.scenes_of(small, TASK, small.manifest.spec("E-SC-SENSE").readout)
+    return shared.scenes_of(small, TASK)
 
 
 def gains(own, features: tuple[np.ndarray, np.ndarray], head: str) -> np.ndarray:
