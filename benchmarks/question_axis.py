@@ -71,7 +71,7 @@ class Network:
         optimiser = torch.optim.AdamW(self.net.parameters(), 2e-3, weight_decay=1e-2)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 2e-3, total_steps=steps)
         self.net.train()
-        for step in range(steps):
+        for _ in range(steps):
             rows = torch.randperm(len(inputs))[:32]
             logits = self.net(inputs[rows])[:, None].masked_fill(~mask[rows], -torch.inf)
             loss = nn.functional.cross_entropy(logits.flatten(0, 1), right[rows].flatten())
@@ -95,8 +95,10 @@ def spectrograms(iq):
     frames = np.lib.stride_tricks.sliding_window_view(iq[:, 0], 128, axis=1)[:, ::64][:, :64]
     power = np.abs(np.fft.fftshift(np.fft.fft(frames * np.hanning(128), axis=2), axes=2)) ** 2
     power /= power.mean(axis=(1, 2), keepdims=True)
-    return np.pad(np.log(power + 1e-3), ((0, 0), (0, 64 - power.shape[1]), (0, 0))).transpose(0, 2, 1)[:, None].astype(
-        np.float32
+    return (
+        np.pad(np.log(power + 1e-3), ((0, 0), (0, 64 - power.shape[1]), (0, 0)))
+        .transpose(0, 2, 1)[:, None]
+        .astype(np.float32)
     )
 
 
@@ -145,9 +147,7 @@ def main() -> None:
             own, rest = regime == value, np.flatnonzero(fit_regime != value)
             mixed = np.sort(rng.choice(len(fit), len(rest), replace=False))
             given, truth = target.given(asked[own]), asked[own][:, :, 1]
-            right = [
-                make().fit(fit[part], known[part]).scores(scored[own], given) == truth for part in (rest, mixed)
-            ]
+            right = [make().fit(fit[part], known[part]).scores(scored[own], given) == truth for part in (rest, mixed)]
             cost = right[1].mean(axis=1) - right[0].mean(axis=1)
             error = cost.std() / np.sqrt(len(cost))
             cells.append(f"{value} {right[0].mean():.3f} ({cost.mean():+.3f} +- {error:.3f})")

@@ -17,9 +17,7 @@ from emma.tasks.names import Strict
 class QuestionKind(Strict):
     """One kind of question: paraphrases of it, in which ``{}`` stands for an argument, and all answers to it."""
 
-    texts: Annotated[
-        tuple[str, ...], Field(min_length=1, description="paraphrases, `{}` where an argument stands")
-    ]
+    texts: Annotated[tuple[str, ...], Field(min_length=1, description="paraphrases, `{}` where an argument stands")]
     arguments: Annotated[
         tuple[str, ...], Field(description="what may be asked about; none for a question that takes no argument")
     ] = ()

@@ -1,7 +1,8 @@
 """E-S2T-QA: six questions about a scene, one of each kind, and their answers."""
 
+import itertools
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
@@ -64,7 +65,7 @@ class QuestionAnswering(TextTask):
         return self
 
     def describe(self, scenes: list[Attributes], rng: np.random.Generator) -> dict[str, Column]:
-        """Questions and answers in turn, text `[n, 12]`, kinds as `KINDS` has them; as detail the number of emitters."""
+        """Questions and answers in turn, text `[n, 12]`, kinds as `KINDS` has them; detail: the number of emitters."""
         asked = [[text for name in KINDS for text in self._asked(name, scene, rng)] for scene in scenes]
         return {"qa": np.array(asked, object), "detail": [str(len(scene.emitters)) for scene in scenes]}
 
@@ -92,7 +93,7 @@ class QuestionAnswering(TextTask):
         """Ranges of an emitter's centre from the middle of the band, from the lowest up."""
         half = self.sample_rate_hz / 2
         edges = (-half, *self.offsets_hz, half)
-        return tuple(_span(low, high, 1e6, "MHz") for low, high in zip(edges, edges[1:], strict=False))
+        return tuple(_span(low, high, 1e6, "MHz") for low, high in itertools.pairwise(edges))
 
     @property
     def width_ranges(self) -> tuple[str, ...]:
