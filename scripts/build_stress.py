@@ -15,7 +15,7 @@ def main() -> None:
     parser = OneLineParser(description=__doc__)
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
     files = "files MODEL/TASK/PROTOCOL/VALUE/metrics.json of the stress folds"
-    parser.add_argument("--metrics", type=Path, nargs="+", required=True, help=files)
+    parser.add_argument("--metrics", type=Path, nargs="*", required=True, help=files)
     parser.add_argument("--out", type=Path, required=True, help="reports/stress.json")
     arguments = parser.parse_args()
     manifest = load_manifest(arguments.manifest)

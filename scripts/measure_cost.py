@@ -7,6 +7,7 @@ from common.files import write_json
 from common.threads import one_thread
 from emma.backbones.config import load_model_config
 from emma.backbones.cost import cost_of, first_batches
+from emma.backbones.dense import contracts_of
 from emma.backbones.load import load_backbone, weights_file
 from emma.data.embeddings import Embeddings
 from emma.data.scenes import read_index
@@ -23,6 +24,8 @@ def main() -> None:
     parser.add_argument("--scenes", type=Path, nargs="+", required=True, help="scene files TASK/TRAIN.parquet")
     parser.add_argument("--indexes", type=Path, nargs="+", required=True, help="their indexes, in the same order")
     parser.add_argument("--embeddings", type=Path, nargs="+", required=True, help="their embeddings, in the same order")
+    windows_help = "windows of tasks where each is embedded by itself: TASK=SAMPLES/HOP"
+    parser.add_argument("--windows", nargs="*", default=[], help=windows_help)
     parser.add_argument("--weights", type=Path, help="weights that a rule of the workflow made")
     parser.add_argument("--out", type=Path, required=True, help="the record (JSON)")
     arguments = parser.parse_args()
@@ -36,7 +39,8 @@ def main() -> None:
     with one_thread():
         backbone, provenance = load_backbone(config, trained=arguments.weights)
         weights = weights_file(config, trained=arguments.weights)
-        cost = cost_of(config, backbone, provenance, scenes, trained, weights)
+        contracts = contracts_of(config, arguments.windows)
+        cost = cost_of(config, backbone, provenance, scenes, trained, weights, contracts)
     write_json(arguments.out, cost.model_dump(mode="json"))
 
 

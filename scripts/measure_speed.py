@@ -11,6 +11,7 @@ from common.errors import InputError, OneLineParser, run_script
 from common.files import parse, write_json
 from common.threads import one_thread
 from emma.backbones.config import ModelConfig, load_model_config
+from emma.backbones.dense import contracts_of
 from emma.backbones.load import load_backbone
 from emma.backbones.speed import SCENES, Speed, libraries, measure, speed_report
 from emma.data.scenes import first_scenes
@@ -26,6 +27,8 @@ def main() -> None:
     parser.add_argument("--model-configs", type=Path, nargs="+", required=True, help="files config/models/NAME.yaml")
     parser.add_argument("--scenes", type=Path, nargs="+", required=True, help="scene files TASK/SPLIT.parquet")
     parser.add_argument("--results", type=Path, required=True, help="folder of the results, whose weights are used")
+    windows_help = "windows of tasks where each is embedded by itself: TASK=SAMPLES/HOP"
+    parser.add_argument("--windows", nargs="*", default=[], help=windows_help)
     parser.add_argument("--out", type=Path, help="the report (JSON); without it, one model's record is printed")
     arguments = parser.parse_args()
     if arguments.out is None:
@@ -35,6 +38,7 @@ def main() -> None:
     models = {}
     for path in arguments.model_configs:
         options = ["--scenes", *arguments.scenes, "--results", arguments.results, "--model-configs", path]
+        options += ["--windows", *arguments.windows] if arguments.windows else []
         command = [sys.executable, __file__, *map(str, options)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
@@ -50,12 +54,12 @@ def _measured(config: ModelConfig, arguments: argparse.Namespace) -> Speed:
         start = time.perf_counter()
         backbone, provenance = load_backbone(config, trained=trained)
         seconds = time.perf_counter() - start
-        tasks = {}
+        tasks, contracts = {}, contracts_of(config, arguments.windows)
         for path in arguments.scenes:
             task = TaskID(Layout.split_of(path)[0])
             if task in config.tasks:
                 index, iq = first_scenes(path, SCENES, verify=False)
-                tasks[task] = measure(backbone, iq, index, config)
+                tasks[task] = measure(backbone, iq, index, contracts.get(task, config))
     return Speed(device=provenance.device, load_seconds=round(seconds, 2), libraries=libraries(), tasks=tasks)
 
 

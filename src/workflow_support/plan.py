@@ -16,6 +16,7 @@ from common.files import parse
 from common.hashing import canonical_json
 from emma.audit.submissions import MANIFEST_NAME, Bundle
 from emma.backbones.config import ControlConfig, ModelConfig, load_model_config
+from emma.backbones.dense import window_options
 from emma.backbones.references import check_reference
 from emma.backbones.sight import check_view, unseen
 from emma.captures.settings import ADAPTER_CLASSES, DEFAULT_CAPTURES, CaptureEntry, CaptureSet, load_capture_set
@@ -230,6 +231,11 @@ class Plan:
     def spec(self, task: str) -> TaskSpec:
         """A task's pinned declaration."""
         return self.release.tasks[TaskID(task)]
+
+    def windows(self, *tasks: str) -> str:
+        """The option that tells a program of the windows of tasks, empty where they have none."""
+        options = window_options({TaskID(task): self.spec(task) for task in tasks})
+        return f"--windows {' '.join(options)}" if options else ""
 
     def folds(self, task: str, *, stress: bool = False) -> list[tuple[str, str]]:
         """(protocol, value) of every fold of a task: the board's, or the stress report's."""

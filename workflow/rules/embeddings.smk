@@ -77,11 +77,12 @@ rule embed:
         weights=lambda wildcards, input: (
             f"--weights {input.weights}" if input.weights else ""
         ),
+        windows=lambda wildcards: PLAN.windows(wildcards.task),
     shell:
         program(
             "embed",
             "--model-config config/models/{wildcards.model}.yaml --scenes {input.scenes}",
-            "{params.weights} --out {output}",
+            "{params.weights} {params.windows} --out {output}",
         )
 
 
@@ -143,9 +144,10 @@ rule cost:
         weights=lambda wildcards, input: (
             f"--weights {input.weights}" if input.weights else ""
         ),
+        windows=lambda wildcards: PLAN.windows(*PLAN.tasks_of(wildcards.model)),
     shell:
         program(
             "measure_cost",
             "--model-config config/models/{wildcards.model}.yaml --scenes {input.scenes} --indexes {input.indexes}",
-            "--embeddings {input.embeddings} {params.weights} --out {output}",
+            "--embeddings {input.embeddings} {params.weights} {params.windows} --out {output}",
         )

@@ -179,10 +179,11 @@ rule speed_report:
         code=PLAN.speed_code(),
         models=[PLAN.model_text(model) for model in PLAN.measured()],
         configs=[f"config/models/{model}.yaml" for model in PLAN.measured()],
+        windows=PLAN.windows(*PLAN.tasks),
     shell:
         program(
             "measure_speed",
-            "--model-configs {params.configs} --scenes {input.scenes}",
+            "--model-configs {params.configs} --scenes {input.scenes} {params.windows}",
             "--results $(dirname $(dirname {output})) --out {output}",
         )
 

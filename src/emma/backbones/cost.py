@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from emma.backbones.base import IQ, Backbone, Embeddings
 from emma.backbones.config import ModelConfig
+from emma.backbones.dense import row_width
 from emma.backbones.embed import embed_batch
 from emma.backbones.features import dead_features
 from emma.backbones.inputs import Contract
 from emma.backbones.modules import held_by, modules_of
-from emma.backbones.units import joined_width
 from emma.data.costs import Cost, TaskCost
 from emma.data.provenance import Provenance
 from emma.data.scenes import iterate_scenes
@@ -44,6 +44,7 @@ def cost_of(
     scenes: Mapping[TaskID, tuple[IQ, pa.Table]],
     trained: Mapping[TaskID, Embeddings],
     weights: Path | None = None,
+    contracts: Mapping[TaskID, Contract] | None = None,
 ) -> Cost:
     """What a model is and costs.
 
@@ -54,12 +55,14 @@ def cost_of(
         scenes: by task, complex64 ``[n, A, T]`` with their index rows, as ``count_macs`` takes them.
         trained: by task, embeddings ``[N, D]`` of TRAIN scenes.
         weights: its file of weights, if it has one.
+        contracts: its contract for tasks with windows (``emma.backbones.dense``).
     """
     tasks = {}
     for task, (iq, index) in scenes.items():
-        macs, reason = count_macs(backbone, iq, index, config)
+        contract = (contracts or {}).get(task, config)
+        macs, reason = count_macs(backbone, iq, index, contract)
         dead = dead_features(trained[task]) if task in trained else None
-        width = joined_width(config, backbone.embedding_dim, iq.shape[1])
+        width = row_width(contract, backbone.embedding_dim, iq.shape)
         tasks[task] = TaskCost(macs=macs, uncounted=reason, width=width, dead_features=dead)
     return Cost(
         model=config.name,

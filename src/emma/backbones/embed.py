@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from common.errors import InputError
 from common.files import atomic
 from emma.backbones.base import IQ, Backbone, Embeddings
+from emma.backbones.dense import DenseContract
 from emma.backbones.features import Spread
 from emma.backbones.inputs import Channels, Contract, pool, prepare
 from emma.backbones.units import antennas_alone, cut, inner, join, joined_width, windows_of
@@ -47,12 +48,17 @@ def embed_batch(backbone: Backbone, iq: IQ, index: pa.Table, contract: Contract)
         contract: how the scenes reach the model and how its answer is read.
 
     Returns:
-        float32 ``[n, width]``: the model's own width, or that of several antennas or windows (``joined_width``).
+        float32 ``[n, width]``: the model's own width, or that of several antennas or windows (``joined_width``); for a
+        ``DenseContract`` so much for each of the task's windows, side by side.
 
     Raises:
         InputError: the scenes do not fit the contract; the model fails, or returns another shape, another type, or a
             value that is not finite.
     """
+    if isinstance(contract, DenseContract):
+        with _unsuited(backbone):
+            windows, rows = contract.cut(iq, index)
+        return embed_batch(backbone, windows, rows, contract.of_a_window).reshape(len(iq), -1)
     rates = np.asarray(index["sample_rate_hz"])
     carriers = np.asarray(index["center_frequency_hz"])
     known = _reference(backbone, index) if contract.view == "csi" else None

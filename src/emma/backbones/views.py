@@ -38,11 +38,12 @@ def channel_estimate(iq: IQ, starts: NDArray[np.int64], reference: Reference) ->
     gives 1, and noise of power N0 per sample and a sent signal of power 1 give an error of power N0 K / N on each of K
     carriers of an FFT of N (J.-J. van de Beek et al., On channel estimation in OFDM systems, VTC 1995). A
     delay by d samples, up to the prefix, is the phase -2 pi k d / N. Nothing is corrected: neither an offset of the
-    carrier nor the phase that it has grown to. DC carries nothing and is left out.
+    carrier nor the phase that it has grown to. DC carries nothing and is left out. Where the values are dealt out to
+    several symbols, each carrier's estimate is that of the symbol that has its value.
 
     Args:
         iq: complex64 ``[B, A, T]``.
-        starts: sample ``[B]`` at which the symbol's body starts.
+        starts: sample ``[B]`` at which the body of the symbol, or of the first one, starts.
         reference: the symbol.
 
     Returns:
@@ -51,13 +52,17 @@ def channel_estimate(iq: IQ, starts: NDArray[np.int64], reference: Reference) ->
     Raises:
         ValueError: a body that does not lie in the scene.
     """
-    if len(starts) and not 0 <= starts.min() <= starts.max() <= iq.shape[2] - reference.size:
+    period, carriers = reference.size + reference.prefix, np.array(reference.carriers)
+    last = iq.shape[2] - reference.size - (reference.combs - 1) * period
+    if len(starts) and not 0 <= starts.min() <= starts.max() <= last:
         raise ValueError(f"view csi: the reference symbol does not lie within the {iq.shape[2]} samples of a scene")
-    places = starts[:, None, None] + np.arange(reference.size)
-    heard = np.fft.fft(np.take_along_axis(iq, places, axis=2).astype(np.complex128))
+    comb = np.arange(reference.combs)[:, None] * period
+    places = starts[:, None, None, None] + comb + np.arange(reference.size)
+    bodies = np.take_along_axis(iq[:, :, None], places, axis=3).astype(np.complex128)
+    heard = np.fft.fft(bodies)[:, :, np.arange(len(carriers)) % reference.combs, carriers]
     # What unit power of the sent signal makes of each carrier's value.
     gain = reference.size / np.sqrt(np.mean(np.abs(reference.sent) ** 2) * len(reference.carriers))
-    estimate: IQ = (heard[..., np.array(reference.carriers)] / (gain * reference.sent)).astype(np.complex64)
+    estimate: IQ = (heard / (gain * reference.sent)).astype(np.complex64)
     return estimate
 
 

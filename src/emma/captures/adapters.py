@@ -26,10 +26,11 @@ from emma.captures.cutting import Recording, require_complex, unit_power, window
 from emma.captures.records import Conversion, ConversionRecord
 from emma.captures.settings import ADAPTER_CLASSES, Adapter, CaptureEntry, SceneShape
 from emma.captures.tables import Row, number, parse_table
-from emma.data.labels import AZIMUTH, CLASS, DETAIL, labels_beside, read_labels
+from emma.data.labels import AZIMUTH, CLASS, DETAIL, labels_beside, read_labels, target_field
 from emma.data.release import split_record
 from emma.data.samples import convert, iq_hashes
 from emma.data.scenes import METADATA_SCHEMA, SceneChunk, read_index, write_scenes
+from emma.tasks import TARGETS
 
 #: The split of every captured scene; no fold is ever fit on it.
 REAL_SPLIT = "EMMA-REAL-OOD"
@@ -39,13 +40,14 @@ REAL_SPLIT = "EMMA-REAL-OOD"
 class Scenes:
     """Converted scenes of one shape: ``iq`` complex64 ``[n, antennas, samples]`` and what is known of each.
 
-    ``name`` says where a scene comes from, in messages. ``label`` is the set's own: degrees or one of its classes;
+    ``name`` says where a scene comes from, in messages. ``label`` is the set's own: degrees, one of its classes, or
+    what the adapter's ``target`` encodes;
     ``session`` is what is drawn as a whole; ``center_frequency_hz`` 0 where nobody states it; ``detail`` further facts.
     """
 
     iq: NDArray[np.complex64]
     name: Sequence[str]
-    label: Sequence[float | str]
+    label: Sequence[Any]
     session: Sequence[str]
     center_frequency_hz: Sequence[float]
     device: Sequence[str | None] = ()
@@ -67,9 +69,12 @@ class RealCaptureAdapter(ABC):
         cannot_give: what the set does not hold.
         needs: what the set's folder has to hold, in a line.
         keys: of the scene in the configuration, those that it heeds; another one is refused, not left out.
+        target: the kind of label that the layout itself holds; None where labels are degrees or classes, as the entry
+            says.
     """
 
     name: ClassVar[str]
+    target: ClassVar[str | None] = None
     needs: ClassVar[str]
     keys: ClassVar[frozenset[str]] = frozenset({"samples", "sample_rate_hz", "array"})
     converts: ClassVar[Mapping[str, str]]
@@ -131,11 +136,13 @@ class RealCaptureAdapter(ABC):
     @property
     def labels_are_angles(self) -> bool:
         """Whether labels are degrees; they are names of classes where the entry maps classes."""
-        return not self.entry.mapping.classes
+        return self.target is None and not self.entry.mapping.classes
 
     @property
     def _label(self) -> pa.Field:
         """The column that carries the set's labels."""
+        if self.target is not None:
+            return target_field(TARGETS[self.target])
         return AZIMUTH if self.labels_are_angles else CLASS
 
     def _numbered(self, scenes: Scenes) -> Scenes:
@@ -160,6 +167,8 @@ class RealCaptureAdapter(ABC):
         """Label columns; ``detail`` where the set gives further facts."""
         if self.labels_are_angles:
             values: list[Any] = [on_circle(float(label)) for label in scenes.label]
+        elif self.target is not None:
+            values = list(scenes.label)
         else:
             values = [self._class(*item) for item in zip(scenes.label, scenes.name, strict=True)]
         columns = {self._label.name: values}

@@ -23,6 +23,7 @@ Adapter = Literal[
     "labelled_iq",
     "mixed_iq",
     "sat_audio",
+    "beam_sounding",
 ]
 
 #: Class of each adapter, ``module:name``, imported where a set is converted; the workflow takes its code from here.
@@ -36,10 +37,14 @@ ADAPTER_CLASSES: dict[Adapter, str] = {
     "labelled_iq": "emma.captures.recordings:LabelledIqAdapter",
     "mixed_iq": "emma.captures.recordings:MixedIqAdapter",
     "sat_audio": "emma.captures.audio:SatAudioAdapter",
+    "beam_sounding": "emma.captures.beams:BeamSoundingAdapter",
 }
 
 #: Adapters whose sets hold the positions of their array.
 GIVES_PLACES: tuple[Adapter, ...] = ("csi_array",)
+
+#: Adapters whose sets hold labels of the task's own kind: the entry maps none.
+GIVES_LABELS: tuple[Adapter, ...] = ("beam_sounding",)
 
 _NAME = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 
@@ -247,7 +252,8 @@ def load_capture_set(
     angles = declared.task is TaskID.E_LOC_AOA and declared.kind == "real"
     if angles and declared.array is None and entry.adapter not in GIVES_PLACES:
         raise InputError(f"{path}: scene.array: expected with angles: how the array stood, and how they were measured")
-    if declared.twin != "release" and bool(declared.classes) != bool(entry.mapping.classes):
+    mapped = entry.adapter not in GIVES_LABELS
+    if declared.twin != "release" and mapped and bool(declared.classes) != bool(entry.mapping.classes):
         raise InputError(
             f"real_captures.{entry.name}: mapping.classes: expected where {path} names classes, and only then"
         )
@@ -265,6 +271,10 @@ def load_capture_set(
 def check_mapping(entry: CaptureEntry, spec: TaskSpec) -> None:
     """InputError unless an entry maps its labels to what the task has: its classes, or degrees."""
     where, named = f"real_captures.{entry.name}: mapping.classes:", entry.mapping.classes
+    if entry.adapter in GIVES_LABELS:
+        if named:
+            raise InputError(f"{where} {[*named]}, expected none: adapter {entry.adapter} holds the labels itself")
+        return
     if not spec.classes and named:
         raise InputError(f"{where} {[*named]}, expected none: labels of {entry.task} are degrees")
     if spec.classes and not named:

@@ -1,4 +1,7 @@
-"""The reference symbol of scenes: an OFDM symbol that a receiver knows, in the scene file's schema metadata."""
+"""The reference symbol of scenes: an OFDM symbol that a receiver knows, in the scene file's schema metadata.
+
+Its values may be dealt out to several symbols, of which each has a comb of known carriers and unknown data between.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +34,14 @@ class Reference(Strict):
         prefix: samples of the cyclic prefix before it.
         carriers: numbers of the carriers in use, in order of frequency; 0 is DC.
         values: what they carry, pairs of real and imaginary part.
+        combs: symbols in a row, of which the i-th carries the values from the i-th on, every one in so many.
     """
 
     size: Annotated[int, Field(ge=2, le=1 << 16)]
     prefix: Annotated[int, Field(ge=0, le=1 << 16)]
     carriers: Annotated[tuple[int, ...], Field(min_length=1, max_length=1 << 16)]
     values: Annotated[tuple[tuple[_Number, _Number], ...], Field(min_length=1, max_length=1 << 16)]
+    combs: Annotated[int, Field(ge=1, le=1 << 16)] = 1
 
     @model_validator(mode="after")
     def _one_value_each(self) -> Reference:
@@ -45,6 +50,8 @@ class Reference(Strict):
         low, high = self.carriers[0], self.carriers[-1]
         if list(self.carriers) != sorted(set(self.carriers)) or low < -self.size // 2 or high >= self.size / 2:
             raise ValueError("carriers: expected numbers of an FFT of this size, in order of frequency, each once")
+        if self.combs > len(self.carriers):
+            raise ValueError("combs: expected at most as many as there are carriers")
         return self
 
     @property
@@ -55,8 +62,8 @@ class Reference(Strict):
 
     @property
     def metadata(self) -> dict[str, str]:
-        """Entry of a scene file's schema metadata: canonical JSON."""
-        return {_KEY: canonical_json(self.model_dump(mode="json")).decode()}
+        """Entry of a scene file's schema metadata: canonical JSON, which says nothing of a single symbol's comb."""
+        return {_KEY: canonical_json(self.model_dump(mode="json", exclude_defaults=True)).decode()}
 
     @classmethod
     def of(cls, known: Mapping[str, Any] | None) -> Reference | None:

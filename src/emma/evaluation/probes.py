@@ -107,8 +107,8 @@ class Neighbours:
 
     Numbers: the mean of the neighbours', for angles the direction of the sum of their unit vectors. Classes: share of
     the votes, where ``balanced`` each weighs the inverse of its class's number of fit scenes. Enrolled units: votes of
-    the nearest gallery captures, each by how near it is. No neighbour tells anything without a feature: then every
-    scene has the same score.
+    the nearest gallery captures, each by how near it is. One class alone: how far they are, one less the mean cosine.
+    No neighbour tells anything without a feature: then every scene has the same score.
     """
 
     def __init__(self, target: Target, *, balanced: bool = False, count: int = NEIGHBOURS) -> None:
@@ -142,6 +142,9 @@ class Neighbours:
         count = min(self._count, len(known_labels))
         # Rounded, so that the order of near-equal neighbours does not rest on the last bit of a product.
         nearest = np.argsort(-np.round(cosines, 9), axis=1, kind="stable")[:, :count]
+        if self._target.one_class:
+            far: FloatArray = 1.0 - np.take_along_axis(cosines, nearest, axis=1).mean(axis=1, keepdims=True)
+            return far
         labels = known_labels[nearest]
         if self._target.regressed:
             numbers = self._target.regressand(known_labels)[nearest]

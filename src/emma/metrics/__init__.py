@@ -13,7 +13,7 @@ from emma.metrics.choices import PowerLoss
 from emma.metrics.classification import BalancedAccuracy, PlainAccuracy, Top1Accuracy, TopKAccuracy
 from emma.metrics.ranking import AUC, AUROC, EER
 from emma.metrics.registry import METRICS, make_metric
-from emma.metrics.signals import NMSE, SISDR, MeanAngularError
+from emma.metrics.signals import NMSE, SISDR, MeanAngularError, SISDRImprovement
 from emma.metrics.text import F1, ExactMatch, Meteor
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "MetricMismatchError",
     "PlainAccuracy",
     "PowerLoss",
+    "SISDRImprovement",
     "Takes",
     "Top1Accuracy",
     "TopKAccuracy",

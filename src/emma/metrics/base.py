@@ -51,6 +51,8 @@ class Takes(StrEnum):
     """complex ``[N, ...]`` against the same shape"""
     WAVEFORM = "waveform"
     """real or complex ``[N, T]`` or ``[N, sources, T]`` against the same shape"""
+    SEPARATION = "separation"
+    """real or complex waveforms ``[N, T]`` against ``[N, 2, T]``, the mixture and the source in it"""
     CAPTION = "caption"
     """N strings against N lists of references"""
     ANSWER = "answer"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from emma.metrics.agreement import closeness, ngrams
 from emma.metrics.base import (
     Floats,
     Metric,
@@ -90,10 +91,10 @@ class Bleu(Metric):
 
 def _bleu_counts(candidate: list[str], references: list[list[str]]) -> list[int]:
     """Return clipped and possible counts for n = 1..4, the candidate's length and that of the nearest reference."""
-    counts = _ngrams(candidate)
+    counts = ngrams(candidate)
     most: Counter[tuple[str, ...]] = Counter()
     for reference in references:
-        most |= _ngrams(reference)
+        most |= ngrams(reference)
     matched, possible = [0] * 4, [max(0, len(candidate) - n) for n in range(4)]
     for gram, times in (counts & most).items():
         matched[len(gram) - 1] += times
@@ -160,7 +161,7 @@ class _Consensus:
         n, lists = len(texts), [len(refs) for refs in references]
         self.owner = np.repeat(np.arange(n), lists)
         sentences = [tokenize(text) for text in (*texts, *(text for refs in references for text in refs))]
-        counts = [_ngrams(tokens) for tokens in sentences]
+        counts = [ngrams(tokens) for tokens in sentences]
         ids: dict[tuple[str, ...], int] = {}
         grams = np.array([ids.setdefault(gram, len(ids)) for count in counts for gram in count], np.int64)
         times = np.array([value for count in counts for value in count.values()], np.float64)
@@ -200,7 +201,7 @@ class _Consensus:
         length = np.array([len(tokens) for tokens in sentences])
         apart = length[self.owner] - length[n:]
         # Ten times the mean over four orders and over the sample's references.
-        self.factor = 10.0 / 4 * np.exp(-np.square(apart) / (2 * 6.0**2)) / np.repeat(lists, lists)
+        self.factor = 10.0 / 4 * closeness(apart) / np.repeat(lists, lists)
 
     def scores(self, weights: Weights) -> Floats:
         """Return the mean score of each resample ``[R]``, NaN for fewer than two documents."""
@@ -215,8 +216,3 @@ class _Consensus:
         each = np.nan_to_num(cosines).sum(axis=1) * self.factor[:, None]
         total = np.einsum("jr,rj->r", each, weights[:, self.owner], dtype=np.float64)
         return np.where(n > 1, total / np.maximum(n, 1), np.nan)
-
-
-def _ngrams(tokens: list[str]) -> Counter[tuple[str, ...]]:
-    """Return how often each n-gram of one to four tokens occurs."""
-    return Counter(tuple(tokens[i : i + n]) for n in range(1, 5) for i in range(len(tokens) - n + 1))

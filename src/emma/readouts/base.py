@@ -168,26 +168,28 @@ def standardise(features: NDArray[Any]) -> tuple[Floats, Floats, Floats]:
 
     Features that are constant up to rounding become zero.
     """
-    mean = features.mean(axis=0, dtype=np.float64)
     # One float64 copy: at many scenes, copies are what a fit costs.
-    inputs, spread = _centred(features, mean)
-    scale = _scale(features, mean, spread)
+    inputs = np.empty(features.shape)
+    mean, scale = factors(features, inputs)
     inputs *= scale
     return inputs, mean, scale
 
 
-def _centred(features: NDArray[Any], mean: Floats) -> tuple[Floats, Floats]:
-    """Features less their mean, float64 ``[N, D]``, and their standard deviations ``[D]``."""
-    centred = np.empty(features.shape)
+def factors(features: NDArray[Any], centred: Floats | None = None) -> tuple[Floats, Floats]:
+    """Mean ``[D]`` and factors ``[D]`` by which ``standardise`` makes features ``[N, D]`` alike, a few rows at a time.
+
+    ``centred``: where the features less their mean are written, float64 ``[N, D]``.
+    """
+    mean = features.mean(axis=0, dtype=np.float64)
     # Row by row, as numpy's own std adds them, and without an array of all squares.
     total, squares = np.zeros(features.shape[1]), np.empty((_ROWS + 1, features.shape[1]))
     for start in range(0, len(features), _ROWS):
-        block = centred[start : start + _ROWS]
-        np.subtract(features[start : start + _ROWS], mean, out=block)
+        rows = features[start : start + _ROWS]
+        block = np.subtract(rows, mean, out=None if centred is None else centred[start : start + _ROWS])
         squares[0] = total
         np.multiply(block, block, out=squares[1 : len(block) + 1])
         total = np.add.reduce(squares[: len(block) + 1], axis=0)
-    return centred, np.sqrt(total / len(features))
+    return mean, _scale(features, mean, np.sqrt(total / len(features)))
 
 
 def _scale(features: NDArray[Any], mean: Floats, spread: Floats) -> Floats:

@@ -14,8 +14,9 @@ from common.threads import one_thread
 from common.errors import InputError
 from common.files import parse
 from emma.backbones.base import Backbone
-from emma.backbones.embed import write_embeddings
 from emma.backbones.config import ModelConfig
+from emma.backbones.dense import task_contract
+from emma.backbones.embed import write_embeddings
 from emma.data.embeddings import Embeddings
 from emma.data.protocols import InDistribution, OODProtocol, board_protocols, primary_protocol, protocol_named
 from emma.data.provenance import Provenance, with_sets
@@ -249,7 +250,8 @@ class Evaluator:
             path = Path(temporary) / "embeddings.parquet"
             scenes = [self._made(self.layout.scenes(task, split)) for split in (Split.TRAIN, self.split)]
             with one_thread():
-                write_embeddings(path, backbone, scenes, contract=config, provenance=provenance)
+                contract = task_contract(config, self.manifest.spec(task))
+                write_embeddings(path, backbone, scenes, contract=contract, provenance=provenance)
             return Embeddings.read(path)
 
     def evaluate(

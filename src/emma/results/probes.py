@@ -103,7 +103,7 @@ def ranks_by_probe(
                     own.setdefault(probe, {})[task] = level
                     levels.setdefault(probe, {}).setdefault(task.value, {})[name] = level
         for probe, by_task in own.items():
-            if averaged <= set(by_task):
+            if averaged and averaged <= set(by_task):
                 mean = sum(by_task[task] for task in sorted(averaged)) / len(averaged)
                 levels[probe].setdefault(AVERAGE, {})[name] = mean
     return {

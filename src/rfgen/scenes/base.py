@@ -41,8 +41,8 @@ COLUMNS = (
 #: Sample at which the known symbol's body starts; of scenes that carry one.
 REFERENCE_START = "reference_start"
 
-Column = Sequence[str | None] | Sequence[float] | Floats | Ints
-#: Label columns and the types of their values; a list stands for an array of numbers, `[n, K]` in a chunk.
+Column = Sequence[str | None] | Sequence[float] | Floats | Ints | Sequence[list[str]]
+#: Label columns and the types of their values; a list: numbers, `[n, K]` in a chunk, or texts.
 LabelColumns = Mapping[str, type[str] | type[float] | type[list[float]]]
 #: What a chunk is, and its number: (environment, session or regime, band, number).
 ChunkKey = tuple[str | int, str, int]

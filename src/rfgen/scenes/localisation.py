@@ -2,6 +2,7 @@
 
 import math
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ from rfgen.physics.arrays import Array
 from rfgen.physics.fields import Count, Model
 from rfgen.physics.propagation import GUARD, Links, apply_channel, lead_samples, path_gains
 from rfgen.physics.site import at_array, combined
-from rfgen.physics.types import Bools, Complexes, Floats, Ints
+from rfgen.physics.types import Bools, Complexes, Floats, Ints, Samples
 from rfgen.scenes.base import (
     REFERENCE_START,
     Chunk,
@@ -34,6 +35,23 @@ class Reference(Model):
 
     sequence: Literal["zadoff-chu"]
     root: Count
+
+
+@dataclass(frozen=True)
+class Received:
+    """What an array receives of n scenes, and over what: samples `[n, outputs, samples]`, SNR [dB] `[n]`, columns.
+
+    `gains` `[n, elements, P]` are those of the paths at the array, `delays_s` `[n, P]` and `timing_s` `[n]` theirs.
+    `offset` `[n]` is what is left of the carrier, in cycles per sample.
+    """
+
+    iq: Samples
+    snr_db: Floats
+    columns: dict[str, Column]
+    gains: Complexes
+    delays_s: Floats
+    timing_s: Floats
+    offset: Floats
 
 
 class Localisation(LinkTask):
@@ -103,6 +121,10 @@ class Localisation(LinkTask):
         del gains, delays
         return self.link_labels(links.los, links.bearing_deg, links.distance_2d_m)
 
+    def scene_labels(self, links: Links, made: Received) -> dict[str, Column]:
+        """Labels of n links and of what was received over them, by label column."""
+        return self.path_labels(links, made.gains, made.delays_s)
+
     def uplink(self, n: int, length: int, rng: np.random.Generator) -> Complexes:
         """Random OFDM data `[n, length]` that start at a random sample of a symbol, without a reference."""
         return self._sent(*self._drawn(n, length, rng), length)
@@ -149,6 +171,12 @@ class Localisation(LinkTask):
 
     def make_on(self, setting: Setting, name: str, split: Split, key: ChunkKey, seed: Seed, links: Links) -> Chunk:
         """One scene per link."""
+        made = self.received(setting, name, split, key, seed, links)
+        labels = self.scene_labels(links, made)
+        return self.assemble(setting, name, split, key, made.iq, made.snr_db, labels, **made.columns)
+
+    def received(self, setting: Setting, name: str, split: Split, key: ChunkKey, seed: Seed, links: Links) -> Received:
+        """What is received over n links, and over which paths."""
         environment, band, number = key
         rng = stream(seed, name, split, environment, band, number)
         n = len(links.link_id)
@@ -156,25 +184,34 @@ class Localisation(LinkTask):
         # Echoes of what was sent before the window reach into it.
         lead = lead_samples(setting.longest_delay_s, self.sample_rate_hz)
         window = slice(lead, lead + self.samples)
-        length = window.stop + GUARD
-        values, start = self._drawn(n, length, rng)
-        columns: dict[str, Column] = {"environment": [str(environment)] * n, "link_id": links.link_id}
-        if self.reference is not None:
-            # A stream of its own: all else of the scenes is as without a reference.
-            own = stream(seed, name, split, environment, band, number, "reference")
-            values, columns[REFERENCE_START] = self._place_reference(self.reference.root, values, start, window, own)
-        signal = self._sent(values, start, length)
+        own = stream(seed, name, split, environment, band, number, "reference")
+        signal, columns = self.transmitted(n, window, rng, own)
         gains, delays = path_gains(links, self.positions(setting, band), rng)
         sites = self.hardware(setting, split, key, n)
         gains = at_array(sites, gains)
         timing = rng.random(n) / self.sample_rate_hz
         outputs = combined(sites, gains)
-        received = apply_channel(signal, outputs, delays + timing[:, None], self.sample_rate_hz, window)
+        heard = apply_channel(signal, outputs, delays + timing[:, None], self.sample_rate_hz, window)
         cfo = rng.uniform(-self.cfo_ppm, self.cfo_ppm, n) * 1e-6 * setting.bands_hz[band] / self.sample_rate_hz
-        noisy = add_awgn(frequency_shift(received, cfo), snr_db, rng)
+        noisy = add_awgn(frequency_shift(heard, cfo), snr_db, rng)
         iq = normalise_power(self.receive(setting, split, key, noisy), setting.gain_db, rng)
-        labels = self.path_labels(links, gains, delays)
-        return self.assemble(setting, name, split, key, iq, snr_db, labels, **columns)
+        columns = {"environment": [str(environment)] * n, "link_id": links.link_id} | columns
+        clock = np.array([site.chains[0].cfo_ppm for site in sites]) * 1e-6 * setting.bands_hz[band]
+        return Received(iq, snr_db, columns, gains, delays, timing, cfo - clock / self.sample_rate_hz)
+
+    def transmitted(
+        self, n: int, window: slice, rng: np.random.Generator, own: np.random.Generator
+    ) -> tuple[Complexes, dict[str, Column]]:
+        """What n terminals send until `GUARD` samples after the window, `[n, length]`, and its columns.
+
+        The known symbol is placed by a stream of its `own`: all else of the scenes is as without a reference.
+        """
+        length = window.stop + GUARD
+        values, start = self._drawn(n, length, rng)
+        columns: dict[str, Column] = {}
+        if self.reference is not None:
+            values, columns[REFERENCE_START] = self._place_reference(self.reference.root, values, start, window, own)
+        return self._sent(values, start, length), columns
 
     def truth(
         self, setting: Setting, name: str, split: Split, key: ChunkKey, seed: Seed, links: Links | None = None

@@ -1,19 +1,16 @@
 """E-SC-SENSE: is a primary user on air, by four antennas behind receivers that are not alike."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import ClassVar, cast
 
 import numpy as np
 from pydantic import model_validator
 
-from common.streams import Seed, complex_normal, stream
-from rfgen.physics import hardware
-from rfgen.physics.delays import HALF, delay_line
-from rfgen.physics.fields import Count, Model, Names, NonNegative, Range
-from rfgen.physics.hardware import Receiver, ReceiverPopulation
+from common.streams import Seed, stream
+from rfgen.physics.delays import delay_line
+from rfgen.physics.fields import Count, Model, NonNegative
 from rfgen.physics.propagation import Links
-from rfgen.physics.spurs import SpurPopulation, Spurs, draw_spurs, spur_lines
 from rfgen.physics.types import Bools, Complexes, Floats, Samples
 from rfgen.scenes.base import (
     POOL,
@@ -21,47 +18,19 @@ from rfgen.scenes.base import (
     ChunkKey,
     Column,
     LabelColumns,
-    SceneTask,
     Setting,
     Split,
     add_awgn,
     frequency_shift,
     normalise_power,
 )
+from rfgen.scenes.receiving import LEAD, TAIL, ReceivedTask
 from rfgen.waveforms.primaries import FAMILIES, RATE, Primaries
 
-# Samples made before and after the window; echoes are at most so late that they begin inside.
-_LEAD, _TAIL = 160, HALF
-_LONGEST = _LEAD - 2 * HALF
 # The emitted spectrum that the likelihood knows is resolved to so many lines of the window's.
 _RESOLUTION = 17
 # SNRs that the likelihood is averaged over.
 _LEVELS = 21
-
-
-class ScatteredChannel(Model):
-    """Taps of exponential power that fade by Rayleigh's law, by themselves at each antenna; delays of one spread."""
-
-    taps: Count
-    delay_spread_s: Range
-
-    def draw(self, n: int, antennas: int, rate_hz: float, rng: np.random.Generator) -> tuple[Complexes, Floats]:
-        """Gains `[n, antennas, taps]` of unit mean power, and delays `[n, taps]` in seconds."""
-        spread = rng.uniform(*self.delay_spread_s, n)[:, None]
-        delays = np.minimum(spread * rng.exponential(1.0, (n, self.taps)), _LONGEST / rate_hz)
-        delays[:, 0] = 0.0
-        power = np.exp(-delays / spread)
-        power /= power.sum(axis=1, keepdims=True)
-        gains: Complexes = np.sqrt(power)[:, None] * complex_normal(rng, (n, antennas, self.taps))
-        return gains, delays
-
-
-@dataclass(frozen=True)
-class FrontEnd:
-    """One receiver: a chain for each antenna, and the lines of its own."""
-
-    chains: tuple[Receiver, ...]
-    spurs: Spurs
 
 
 @dataclass(frozen=True)
@@ -82,7 +51,7 @@ class Sensed:
     iq: Samples
 
 
-class Sensing(SceneTask):
+class Sensing(ReceivedTask):
     """A primary user of one of the `families`, on air or not, at `elements` antennas; `scenes` count per receiver.
 
     A scene without a user is drawn as one with a user is, whose signal is then left out: family, channel and stated SNR
@@ -94,20 +63,11 @@ class Sensing(SceneTask):
     label_columns: ClassVar[LabelColumns] = {"class": str, "detail": str}
 
     elements: Count
-    receivers: Names
-    snr_db: Range
     families: Primaries
-    channel: ScatteredChannel
     gain_error_db: NonNegative
-    receiver: ReceiverPopulation
-    spurs: SpurPopulation
-    band_hz: NonNegative
-    scenes: dict[Split, int]
 
     @model_validator(mode="after")
     def _check(self) -> "Sensing":
-        if len(set(self.receivers)) < 2:
-            raise ValueError("receivers: expected at least two different held-out values")
         if len(self.families) < 2:
             raise ValueError("families: expected at least two different held-out values")
         if self.chunk % (2 * len(self.families)):
@@ -115,16 +75,6 @@ class Sensing(SceneTask):
         if self.sample_rate_hz != RATE:
             raise ValueError(f"sample_rate_hz: expected {RATE}, the rate that the families are made at")
         return self
-
-    @property
-    def counts(self) -> Mapping[Split, int]:
-        """Scenes by split, per receiver and band."""
-        return self.scenes
-
-    @property
-    def snr_limits_db(self) -> tuple[float, float]:
-        """Lowest and highest SNR [dB] of the scored splits."""
-        return self.snr_db
 
     @property
     def antennas(self) -> int:
@@ -138,20 +88,7 @@ class Sensing(SceneTask):
 
     def values_of(self, setting: Setting) -> dict[str, tuple[str, ...]]:
         """Values that scenes of the scored splits can have, by the scene column of each axis."""
-        return super().values_of(setting) | {"receiver": self.receivers, "waveform": tuple(self.families)}
-
-    def groups(self, setting: Setting, split: Split) -> Iterable[str | int]:
-        """The receivers; the pool's are met in turn."""
-        return (setting.pretrain.name,) if split == POOL else self.receivers
-
-    def front_end(self, setting: Setting, name: str) -> FrontEnd:
-        """The receiver called `name`: its chains share a clock, and nothing else."""
-        first, *others = [
-            hardware.receiver(setting.hardware_seed, f"{name}/{element}", self.receiver)
-            for element in range(self.elements)
-        ]
-        chains = (first, *(replace(chain, cfo_ppm=first.cfo_ppm) for chain in others))
-        return FrontEnd(chains, draw_spurs(setting.hardware_seed, name, self.spurs, self.elements))
+        return super().values_of(setting) | {"waveform": tuple(self.families)}
 
     def make(
         self, setting: Setting, name: str, split: Split, key: ChunkKey, seed: Seed, links: Links | None = None
@@ -180,13 +117,14 @@ class Sensing(SceneTask):
         snr_db = rng.uniform(*self.snr_limits_in(setting, split), n)
         emitted = self._emit(setting, families, key[1], rng)
         gains, delays = self.channel.draw(n, self.elements, self.sample_rate_hz, rng)
-        window = slice(_LEAD, _LEAD + self.samples)
+        window = slice(LEAD, LEAD + self.samples)
         paths = gains.reshape(n * self.elements, -1), np.repeat(delays, self.elements, axis=0)
         heard = delay_line(np.repeat(emitted, self.elements, axis=0), *paths, self.sample_rate_hz)
         heard = heard.reshape(n, self.elements, -1)[:, :, window]
         level = np.sqrt(10 ** (snr_db / 10) / np.mean(np.abs(heard) ** 2, axis=(1, 2)))
         noisy = add_awgn(heard * present[:, None, None], snr_db, rng)
-        received = self._receive(setting, split, key, noisy, rng)
+        gain = 10 ** (rng.uniform(-self.gain_error_db, self.gain_error_db, (n, self.elements, 1)) / 20)
+        received = self.through_receiver(setting, split, key, noisy * gain, rng)
         return Sensed(
             families=families,
             present=present,
@@ -227,31 +165,12 @@ class Sensing(SceneTask):
     def _emit(self, setting: Setting, families: list[str], band: str, rng: np.random.Generator) -> Complexes:
         """Signals `[n, lead + samples + tail]` off the centre, as far as the band allows, with a random phase."""
         numbers = cast("Mapping[str, Model]", self.families)
-        made = [FAMILIES[family](rng, _LEAD + self.samples + _TAIL, numbers[family]) for family in families]
+        made = [FAMILIES[family](rng, LEAD + self.samples + TAIL, numbers[family]) for family in families]
         room = np.maximum(self.band_hz / 2 - np.array([width for _, width in made]), 0.0)
         n, carrier = len(families), setting.bands_hz[band]
         offset_hz = room * rng.uniform(-1, 1, n) + rng.uniform(-self.cfo_ppm, self.cfo_ppm, n) * 1e-6 * carrier
         signal = np.stack([signal for signal, _ in made]) * np.exp(2j * np.pi * rng.random(n))[:, None]
         return frequency_shift(signal[:, None], offset_hz / self.sample_rate_hz)[:, 0]
-
-    def _receive(
-        self, setting: Setting, split: Split, key: ChunkKey, noisy: Complexes, rng: np.random.Generator
-    ) -> Complexes:
-        """Antenna samples `[n, antennas, samples]` behind the receiver of a chunk, or those of the pool in turn."""
-        n, rate = len(noisy), self.sample_rate_hz
-        gain = 10 ** (rng.uniform(-self.gain_error_db, self.gain_error_db, (n, self.elements, 1)) / 20)
-        group, band, number = key
-        pool = setting.pretrain.receivers
-        met = [pool[(number * n + i) % len(pool)] for i in range(n)] if split == POOL else [str(group)] * n
-        received = np.empty_like(noisy)
-        for name in dict.fromkeys(met):
-            rows = [row for row, other in enumerate(met) if other == name]
-            own = self.front_end(setting, name)
-            lines = spur_lines(own.spurs, self.spurs, len(rows), self.samples, rate, rng)
-            mixed = noisy[rows] * gain[rows] + lines
-            for element, chain in enumerate(own.chains):
-                received[rows, element] = hardware.receive(mixed[:, element], chain, setting.bands_hz[band], rate)
-        return received
 
 
 def likelihood_ratio(heard: Complexes, response: Complexes, spectrum: Floats) -> Floats:

@@ -1,7 +1,8 @@
 """Families of the text tasks, functions of (rng, samples, width_hz) at 20 MS/s.
 
 Each returns complex128 `[samples]` of about unit power, on from end to end, centred at 0 Hz and about `width_hz` wide:
-99 % of its power lie within 0.7 to 1.2 of it. Symbol, frame and sweep phases are random.
+99 % of its power lie within 0.5 to 1.3 of it (the extremes are FM and narrow sweeps). Phases of symbols, frames and
+sweeps are random.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from rfgen.waveforms.primaries import Satellite, satellite
 
 __all__ = ["FAMILIES", "RATE"]
 
-# OFDM of 256 points and a prefix of 1.6 us, the numerology of IEEE 802.11ax (27.3.9): 78.125 kHz from carrier to carrier.
+# OFDM of 256 points and a prefix of 1.6 us, as IEEE 802.11ax has it (27.3.9): carriers 78.125 kHz apart.
 _SIZE, _PREFIX = 256, 32
 _ROLLOFF = (0.2, 0.35)
 _EDGE = 0.55
@@ -53,7 +54,8 @@ def gaussian_keying(rng: np.random.Generator, samples: int, width_hz: float) -> 
 def noise_modulated(rng: np.random.Generator, samples: int, width_hz: float) -> Complexes:
     """FM by band-limited Gaussian noise, a stand-in for speech or picture."""
     message = angular.band_limited_noise(rng, 1, samples, np.array([_MESSAGE * width_hz / RATE]))
-    return angular.frequency_modulate(message * _DEVIATION * width_hz / RATE)[0]
+    signal: Complexes = angular.frequency_modulate(message * _DEVIATION * width_hz / RATE)[0]
+    return signal
 
 
 def sweeps(rng: np.random.Generator, samples: int, width_hz: float) -> Complexes:

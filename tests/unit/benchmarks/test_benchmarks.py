@@ -102,3 +102,16 @@ def test_a_process_is_measured_and_its_failure_told(tmp_path):
     assert run.peak[0] > 300
     with pytest.raises(RuntimeError, match="ended with 3: why"):
         measuring.process([sys.executable, "-c", "print('why'); raise SystemExit(3)"], tmp_path)
+
+
+def test_the_table_of_tasks_takes_the_best_row_of_each_column():
+    import task_table
+
+    def row(model, kind, score):
+        told = {"metric": "NMSE", "direction": "lower", "axis": "environment", "values": {"a": {}, "b": {}}}
+        return {"model": model, "kind": kind, "tasks": {"E-CH-CSI": told | {"score": score}}}
+
+    rows = [row("prior", "chance", 0.0), row("x", "backbone", -3.0), row("y", "backbone", -4.0)]
+    rows += [row("dsp", "backbone", -9.0), row("x.control", "control", -20.0), row("none", "reference", None)]
+    lines = task_table.table({"models": rows})
+    assert lines[2] == "| E-CH-CSI | NMSE | 2 of environment | 0.000 | - | -9.000 | -4.000 `y` | - |"

@@ -211,6 +211,8 @@ def test_ranks_under_each_probe(tmp_path) -> None:
     assert ranks["pinned"]["E-LOC-LOS"] == {"one": 1, "two": 1}
     assert ranks["neighbours"]["E-LOC-LOS"] == ranks["neighbours"]["average"] == {"one": 2, "two": 1}
     assert set(ranks) == set(scores_of(models["one"].tasks["E-LOC-LOS"])) - {"scenes 150", "scenes 500"}
+    outside = SimpleNamespace(tasks={"E-LOC-LOS": spec().model_copy(update={"in_ood_avg": False})})
+    assert set(ranks_by_probe(outside, models)["pinned"]) == {"E-LOC-LOS"}
     paths = []
     for name, made in models.items():
         paths.append(tmp_path / f"{name}.json")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,7 +16,9 @@ from common.errors import InputError
 from emma.audit.checkup.watch import watched
 from emma.backbones.base import IQ, Backbone, Embeddings
 from emma.backbones.config import ModelConfig
+from emma.backbones.dense import task_contract
 from emma.backbones.embed import embed_batch
+from emma.backbones.inputs import Contract
 from emma.data.provenance import Provenance
 from emma.data.reference import REFERENCE_START
 from emma.data.scenes import iterate_scenes
@@ -32,15 +34,20 @@ SCENES = 16
 
 @dataclass(frozen=True)
 class Sample:
-    """Scenes of one task: complex64 ``[n, A, T]``, their sample rates and carriers by column, their origin."""
+    """Scenes of one task: complex64 ``[n, A, T]``, their sample rates and carriers by column, origin, declaration."""
 
     iq: IQ
     index: pa.Table
     source: str
+    spec: TaskSpec | None = None
 
     def with_iq(self, iq: IQ, rows: Sequence[int] | NDArray[np.integer[Any]] | None = None) -> Sample:
         """Other samples under the same metadata, or under that of ``rows``."""
-        return Sample(iq, self.index if rows is None else self.index.take(pa.array(rows)), self.source)
+        return replace(self, iq=iq, index=self.index if rows is None else self.index.take(pa.array(rows)))
+
+    def contract(self, contract: Contract) -> Contract:
+        """A model's contract for these scenes."""
+        return contract if self.spec is None else task_contract(contract, self.spec)
 
 
 def spread_sample(path: str | Path, count: int = SCENES) -> Sample:
@@ -110,7 +117,8 @@ class Subject:
         recipe: Mapping[str, Any] | None = None,
     ) -> None:
         self.recipe = recipe or {}
-        self.config, self.specs, self.samples = config, specs, samples
+        self.config, self.specs = config, specs
+        self.samples = {task: replace(sample, spec=specs.get(task)) for task, sample in samples.items()}
         self.weights, self.private = weights, private
         self.provenance: Provenance | None = None
         self.reached: list[str] = []
@@ -138,7 +146,7 @@ class Subject:
     def embed(self, sample: Sample, batch: int | None = None, backbone: Backbone | None = None) -> Embeddings:
         """Embed scenes as the workflow does, at most ``batch`` of them per call; raises what ``embed_batch`` raises."""
         size = min(batch or SCENES, self.config.batch_size)
-        contract = self.config.model_copy(update={"batch_size": size})
+        contract = sample.contract(self.config.model_copy(update={"batch_size": size}))
         with watched(self.reached, self.private):
             return embed_batch(backbone or self.backbone, sample.iq.copy(), sample.index, contract)
 

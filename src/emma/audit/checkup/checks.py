@@ -12,10 +12,10 @@ from common.errors import InputError
 from emma.audit.checkup.base import Blocked, Check, Doubt, Handed, Subject, TaskCheck
 from emma.backbones.base import Embeddings
 from emma.backbones.cost import count_macs, count_parameters
+from emma.backbones.dense import row_width
 from emma.backbones.embed import NotFiniteError
 from emma.backbones.features import DISTINCT, Spread
 from emma.backbones.sight import unseen
-from emma.backbones.units import joined_width
 from emma.data.provenance import Pretraining, with_sets
 from emma.readouts import make_readout
 from emma.results.runs import met_in_pretraining
@@ -89,15 +89,10 @@ class Capacity(TaskCheck):
 
     def look_at(self, subject: Subject, task: TaskID) -> str:
         """Compare with the caps of a task."""
-        spec, antennas = subject.specs[task], subject.samples[task].iq.shape[1]
-        width = joined_width(subject.config, subject.backbone.embedding_dim, antennas)
-        pinned = spec.readout
-        if width > pinned.max_embedding_dim:
-            raise InputError(f"embedding_dim: {width} is wider than the pinned {pinned.max_embedding_dim}")
-        count = make_readout(spec).parameters(width)
-        if count > pinned.max_parameters:
-            raise InputError(f"readout: {count} parameters for width {width}, over the pinned {pinned.max_parameters}")
-        return f"{count:,} of {pinned.max_parameters:,} parameters"
+        sample, readout = subject.samples[task], make_readout(subject.specs[task])
+        width = row_width(sample.contract(subject.config), subject.backbone.embedding_dim, sample.iq.shape)
+        readout.check_capacity(width)
+        return f"{readout.parameters(width):,} of {readout.spec.max_parameters:,} parameters"
 
 
 class Finite(TaskCheck):
@@ -234,7 +229,7 @@ class Costs(TaskCheck):
         """Count one batch."""
         _ = subject.rows(task)
         sample = subject.samples[task]
-        macs, reason = count_macs(subject.backbone, sample.iq, sample.index, subject.config)
+        macs, reason = count_macs(subject.backbone, sample.iq, sample.index, sample.contract(subject.config))
         told = f"{macs:,} multiply-accumulates per scene" if macs is not None else f"operations unknown ({reason})"
         return f"{count_parameters(subject.backbone, subject.weights):,} parameters, {told}"
 

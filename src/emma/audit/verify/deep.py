@@ -17,6 +17,7 @@ from emma.audit.verify.base import Check
 from emma.audit.verify.results import Results
 from emma.backbones.config import config_file, load_model_config
 from emma.backbones.cost import cost_of, first_batches
+from emma.backbones.dense import task_contract
 from emma.backbones.embed import embed_batch
 from emma.backbones.load import load_backbone, weights_file
 from emma.data.folds import row_keys
@@ -119,7 +120,7 @@ class Reembedded(Check):
                         config = config.model_copy(update={"device": "auto"})
                     backbone, now = load_backbone(config, root, weights if weights.is_file() else None)
                     index, iq = next(iterate_scenes(scenes))
-                    expected = embed_batch(backbone, iq, index, config)
+                    expected = embed_batch(backbone, iq, index, task_contract(config, results.manifest().tasks[task]))
                     actual = results.embeddings(model, task).of(index["scene_id"])
                     if actual.shape != expected.shape:
                         self.fault(path, f"expected width {expected.shape[1]}, found {actual.shape[1]}")
@@ -159,7 +160,9 @@ class Counted(Check):
                     for task in tasks
                 }
                 batches = first_batches(scenes, config.batch_size)
-                again = cost_of(config, backbone, provenance, batches, trained, weights_file(config, root, made))
+                file = weights_file(config, root, made)
+                contracts = {task: task_contract(config, results.manifest().tasks[task]) for task in tasks}
+                again = cost_of(config, backbone, provenance, batches, trained, file, contracts)
                 self.compare(path, results.document(path), again)
         self.note = f"{absent} not at hand" if absent else ""
 

@@ -62,6 +62,7 @@ class Target(ABC):
         readouts: kinds of readout that fit it (``emma.readouts``).
         forms: forms of metric input that scores can take, the preferred one first (``emma.metrics.Takes``).
         enrols: whether a fold enrols units by a gallery of their own scenes.
+        one_class: whether fit scenes are all of one class, by design.
         needs_array: what it is called, where it lies between antennas, so that one alone says nothing of it; else None.
     """
 
@@ -75,6 +76,7 @@ class Target(ABC):
     readouts: ClassVar[tuple[str, ...]]
     forms: ClassVar[tuple[str, ...]]
     enrols: ClassVar[bool] = False
+    one_class: ClassVar[bool] = False
     needs_array: ClassVar[str | None] = None
 
     def __init__(self, classes: tuple[str, ...] = (), shape: tuple[int, ...] = ()) -> None:

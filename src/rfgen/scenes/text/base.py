@@ -54,8 +54,8 @@ class TextTask(SceneTask):
     """Up to three emitters, one to a third of the band, in white noise at three SNR regimes; `scenes` count per regime.
 
     Numbers of emitters are balanced in every chunk. Family, bandwidth and activity of each are drawn uniformly and by
-    themselves, so that none tells another. One emitter, at random, has the stated SNR; the others are by chance `strong`
-    or `weak`, and below it by a number of dB in that range. A scene without emitters states a nominal SNR.
+    themselves, so that none tells another. One emitter, at random, has the stated SNR; the others are by chance
+    `strong` or `weak`, and so many dB below it. A scene without emitters states a nominal SNR.
 
     A subclass sets `names` and `label_columns` and gives the labels: scenes of two subclasses with the same numbers
     follow the same law, by streams of their own.

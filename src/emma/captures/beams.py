@@ -1,0 +1,70 @@
+"""Beam soundings: the channel of every transmit beam at places along a path (one NPZ per campaign)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from common.errors import InputError
+from emma.captures.adapters import RealCaptureAdapter, Scenes
+from emma.captures.csi import read_npz
+from emma.captures.cutting import unit_power
+
+#: Transmit beams of a probe: every fourth, as a receiver that sweeps a quarter of the codebook hears them.
+PROBE_STEP = 4
+#: Beams of a campaign, delay taps of a beam, and how far the carriers of the sounding lie apart.
+BEAMS, TAPS, SPACING_HZ = 31, 256, 240_000.0
+CARRIER_HZ = 28e9
+
+
+class BeamSoundingAdapter(RealCaptureAdapter):
+    """The layout of ``CAMPAIGN.npz``: ``h`` complex64 ``[positions, 31, 256]``, delay taps of each transmit beam.
+
+    A scene is one position: the taps of every fourth beam, one row each, as samples in time. Its label is the power of
+    all 31 beams, 1 for the strongest. Campaigns are the sessions: positions of one lie a step apart.
+    """
+
+    name = "beam_sounding"
+    target = "beam"
+    keys = frozenset({"samples", "sample_rate_hz"})
+    converts: ClassVar = {
+        "samples": "delay taps as samples in time, in their order; unit mean power per scene over its probes",
+        "antennas": "every fourth of the 31 transmit beams, from the first on, in place of antennas",
+        "labels": "mean power of the taps of each of the 31 beams over that of the strongest",
+    }
+    needs: ClassVar = "CAMPAIGN.npz with h [positions, 31, 256], one file per campaign"
+    cannot_give: ClassVar = (
+        "patterns of the beams: nothing synthetic is like this set",
+        "samples between the taps, and the noise of a probe by itself",
+        "absolute power",
+        "signal-to-noise ratio (snr_db is 0, snr_regime unknown)",
+    )
+
+    def scenes(self) -> Iterator[Scenes]:
+        """One chunk per campaign."""
+        files = sorted(path.name for path in self.root.glob("*.npz") if path.stem not in self.entry.leave_out)
+        if not files:
+            raise InputError(f"{self.root}: expected {self.needs}")
+        if (self.scene.samples, self.scene.sample_rate_hz) != (TAPS, TAPS * SPACING_HZ):
+            raise InputError(f"{self.entry.name}: scene: expected {TAPS} samples at {TAPS * SPACING_HZ:.0f} Hz")
+        for file in files:
+            taps = read_npz(self, file).get("h")
+            if taps is None or taps.dtype.kind != "c" or taps.shape[1:] != (BEAMS, TAPS):
+                found = "nothing" if taps is None else f"{taps.dtype} {list(taps.shape)}"
+                raise InputError(f"{self.root / file}: h: {found}, expected complex [positions, {BEAMS}, {TAPS}]")
+            if not np.isfinite(taps).all():
+                raise InputError(f"{self.root / file}: h: NaN or infinity, expected finite numbers")
+            power = np.mean(np.abs(taps.astype(np.complex128)) ** 2, axis=2)
+            if not (power.max(axis=1) > 0).all():
+                raise InputError(f"{self.root / file}: h: a position without power, expected some in every one")
+            names = [f"{file}#{position}" for position in range(len(taps))]
+            yield Scenes(
+                unit_power(taps[:, ::PROBE_STEP].astype(np.complex64), names),
+                names,
+                label=list((power / power.max(axis=1, keepdims=True)).astype(np.float32)),
+                session=[file.removesuffix(".npz")] * len(taps),
+                center_frequency_hz=[CARRIER_HZ] * len(taps),
+                detail=[{"position": position} for position in range(len(taps))],
+            )
