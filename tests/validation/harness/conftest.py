@@ -32,7 +32,7 @@ from rfgen.recipe import Recipe
 
 CONFIG = Path(__file__).parents[3] / "config"
 #: Scenes an environment and band, TRAIN and DEV alike, where a comparison needs power.
-SCENES = {"E-LOC-AOA": 80, "E-LOC-LOS": 200, "E-ID-DRONE": 80, "E-CH-BEAM": 200}
+SCENES = {"E-LOC-AOA": 80, "E-LOC-LOS": 200, "E-ID-DRONE": 80, "E-CH-BEAM": 200, "E-S2T-QA": 200}
 
 
 def small_release() -> dict:

@@ -26,6 +26,7 @@ REFERENCE = {
     TaskID.E_ID_AMC: (OODAxis.SNR_REGIME, LeaveOneSNRRegimeOut, False),
     TaskID.E_SC_SENSE: (OODAxis.RECEIVER, LeaveOneReceiverOut, False),
     TaskID.E_CH_BEAM: (OODAxis.ENVIRONMENT, LeaveOneEnvironmentOut, False),
+    TaskID.E_S2T_QA: (OODAxis.SNR_REGIME, LeaveOneSNRRegimeOut, False),
 }
 #: The other axes that a board shows, and whether they are layered on the first.
 SECONDARY = {
