@@ -9,13 +9,12 @@ from emma.tasks import TARGETS
 from emma.tasks.targets.base import LONGEST_TEXT
 
 #: Shapes of the targets that pin one.
-_SHAPE = {True: (2, 8), False: ()}
+_SHAPES = {"channel": (2, 8), "source": (16,), "answer": (3,)}
 
 
 @pytest.fixture(params=sorted(TARGETS))
 def target(request):
-    kind = TARGETS[request.param]
-    return kind(("a", "b"), _SHAPE[kind.shaped])
+    return TARGETS[request.param](("a", "b"), _SHAPES.get(request.param, ()))
 
 
 def texts(target) -> bool:
