@@ -16,6 +16,7 @@ from emma.evaluation.fitting import predictions_hash
 
 FOLD = "folds/many/E-LOC-LOS/leave-one-environment-out"
 FP = "folds/many/E-ID-FP/leave-one-unit-out"
+QA = "folds/many/E-S2T-QA/leave-one-snr-regime-out/low"
 SPLIT = "splits/E-LOC-LOS/leave-one-environment-out"
 
 
@@ -61,6 +62,18 @@ def rehash(results, place):
 def scores_moved(results):
     rewrite(results / f"{FOLD}/E_URBAN/predictions.parquet", with_column("scores", lambda v: [[5.0], *v[1:]]))
     rehash(results, f"{FOLD}/E_URBAN")
+
+
+def answer_changed(results):
+    rewrite(results / QA / "predictions.parquet", with_column("scores", lambda v: [["yes", "no"], *v[1:]]))
+    rehash(results, QA)
+
+
+def question_changed(results):
+    """Another question where the answer would be right."""
+    change = with_column("target", lambda v: [["How many?", *v[0][1:]], *v[1:]])
+    rewrite(results / QA / "predictions.parquet", change)
+    rehash(results, QA)
 
 
 def swap(results, first, second):
@@ -395,7 +408,9 @@ TAMPERINGS = {
     ),
     "replicates": (edited_replicates, "scores", "folds/few/E-ID-FP/score_replicates.parquet"),
     "scores moved, hash made to match": (scores_moved, "readouts", BUNDLE),
+    "answer changed, hash made to match": (answer_changed, "readouts", f"{QA}/predictions.parquet"),
     "targets moved, hash made to match": (target_changed, "predictions", BUNDLE),
+    "question changed, hash made to match": (question_changed, "predictions", f"{QA}/predictions.parquet"),
     "row dropped from a bundle": (
         lambda results: rewrite(results / BUNDLE, lambda table: table.slice(1)),
         "predictions",
