@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from torch import nn
 
 from emma.backbones import dsp
-from emma.backbones.classical.occupancy import band_survey
+from emma.backbones.classical.occupancy import band_detector
 from emma.backbones.conv import random_conv
 from emma.data.extends import read_extended
 from emma.data.labels import plain_values
@@ -134,7 +134,7 @@ def main() -> None:
     rows = {
         "prior": lambda: [np.zeros((len(iq), 0)) for iq, _, _ in sides],
         "random_conv": lambda: embedded(random_conv(antennas="1")),
-        "band_survey": lambda: embedded(band_survey()),
+        "band_detector": lambda: embedded(band_detector()),
         "dsp": lambda: embedded(dsp.build()),
         "network": lambda: [spectrograms(iq) for iq, _, _ in sides],
         "oracle": lambda: truth,

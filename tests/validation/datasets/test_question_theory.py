@@ -14,12 +14,9 @@ from emma.tasks import TaskID
 from emma.tasks.questions import grammar, question_key
 
 TASK = TaskID.E_S2T_QA
-KINDS = ("presence", "count", "family", "bandwidth", "offset", "power")
+KINDS = ("presence", "count", "family", "strongest", "bandwidth", "power")
 NONE = Fraction(1, 4)
 ONE = 1 - NONE
-LOWEST, HIGHEST = "lowest-frequency", "highest-frequency"
-# Signals reach so far beyond their nominal width.
-REACH = 1.2
 
 
 def law(block: dict) -> dict[tuple[str, str], dict[str, float]]:
@@ -37,31 +34,11 @@ def law(block: dict) -> dict[tuple[str, str], dict[str, float]]:
     weak = Fraction(1, 4) * (Fraction(1, 2) + Fraction(3, 4))
     alone, strong = Fraction(1, 4), Fraction(1, 2) - weak
     found["power", ""] = dict(zip(answers["power"], map(float, (NONE, alone, strong, weak)), strict=True))
-    # The lowest emitter is in the lowest place if that is taken, in the middle one if only that or the upper ones are.
-    low = Fraction(1, 4) * (Fraction(1, 3) + Fraction(2, 3) + 1)
-    middle = Fraction(1, 4) * (Fraction(1, 3) + Fraction(1, 3))
-    by_place = np.array([low, middle, ONE - low - middle], float)
-    for argument in (LOWEST, HIGHEST):
-        shares = by_place if argument == LOWEST else by_place[::-1]
-        for kind in ("family", "bandwidth"):
-            others = len(answers[kind]) - 1
-            found[kind, argument] = dict(zip(answers[kind], [0.25, *[float(ONE) / others] * others], strict=True))
-        ranges = shares @ np.array([offset_shares(block, place) for place in range(3)])
-        found["offset", argument] = dict(zip(answers["offset"], [0.25, *ranges], strict=True))
+    others = {kind: len(answers[kind]) - 1 for kind in ("family", "strongest", "bandwidth")}
+    for kind in ("family", "strongest", "bandwidth"):
+        shares = dict(zip(answers[kind], map(float, (NONE, *[ONE / others[kind]] * others[kind])), strict=True))
+        found |= {(kind, argument): shares for argument in block["questions"][kind].get("arguments", ("",))}
     return found
-
-
-def offset_shares(block: dict, place: int) -> np.ndarray:
-    """Probability of every range of the centre of an emitter in a third: uniform as far as its width allows."""
-    third = block["sample_rate_hz"] / 3
-    edges = np.array([-np.inf, *block["offsets_hz"], np.inf])
-    shares = []
-    for low, high in block["bandwidths_hz"].values():
-        width = np.linspace(low, high, 2001)
-        room = (third - REACH * width) / 2 - block["guard_hz"]
-        below = np.clip((edges[:, None] - (place - 1) * third) / (2 * room) + 0.5, 0.0, 1.0)
-        shares.append(np.trapezoid(np.diff(below, axis=0), width, axis=1) / (high - low))
-    return np.mean(shares, axis=0)
 
 
 def blind(block: dict) -> np.ndarray:

@@ -16,7 +16,7 @@ TEXTBOOKS = {
     "strongest_probe": TaskID.E_CH_BEAM,
     "probe_music": TaskID.E_CH_BEAM,
     "probe_capon": TaskID.E_CH_BEAM,
-    "band_survey": TaskID.E_S2T_QA,
+    "band_detector": TaskID.E_S2T_QA,
 }
 MODELS = ("prior", "random_conv", "dsp")
 

@@ -103,14 +103,14 @@ class BandDetector:
     """Embeds a scene as the words for what an energy detector finds in each part of the band, as zeros and ones.
 
     How many emitters there are; by part whether there is one, its class of width, whether it is steady and, where
-    there are several, strong; of a survey also the range of its centre, between ``offsets_hz``. The kind of signal is
-    nothing that energy tells.
+    there are several, strong. The kind of signal is nothing that energy tells.
     """
 
-    def __init__(self, name: str, parts: int, widths_hz: tuple[float, ...], offsets_hz: tuple[float, ...] = ()) -> None:
-        self.name, self._parts, self._widths, self._offsets = name, parts, widths_hz, offsets_hz
-        ranges = len(offsets_hz) + 1 if offsets_hz else 0
-        self.embedding_dim = parts + 1 + parts * (len(widths_hz) + 6 + ranges)
+    name = "band_detector"
+
+    def __init__(self, parts: int, widths_hz: tuple[float, ...]) -> None:
+        self._parts, self._widths = parts, widths_hz
+        self.embedding_dim = parts + 1 + parts * (len(widths_hz) + 6)
 
     def embed(self, iq: IQ, sample_rate_hz: float, center_frequency_hz: float) -> Embeddings:
         """Float32 ``[B, D]`` of complex64 ``[B, A, T]``, of which the first antenna counts."""
@@ -124,10 +124,6 @@ class BandDetector:
         steady, several = found.quiet >= _STEADY, (count > 1)[:, None]
         words = [np.ones_like(there), *(kind == k for k in range(len(self._widths) + 1))]
         words += [steady, ~steady, strong & several, ~strong & several]
-        if self._offsets:
-            centre = ((found.centre - 0.5) / _POINTS - 0.5) * sample_rate_hz
-            place = np.searchsorted(self._offsets, centre, side="right")
-            words += [place == k for k in range(len(self._offsets) + 1)]
         by_part = (np.stack(words, axis=2) & there[:, :, None]).reshape(len(iq), -1)
         return np.concatenate([np.eye(self._parts + 1)[count], by_part], axis=1).astype(np.float32)
 
@@ -137,19 +133,4 @@ def band_detector(
 ) -> BandDetector:
     """Build the detector for a number of parts of the band; ``widths_hz``: where classes of width meet, increasing."""
     del weights
-    return BandDetector("band_detector", parts, _numbers(widths_hz))
-
-
-def band_survey(
-    weights: Mapping[str, NDArray[Any]] | None = None,
-    parts: int = 3,
-    widths_hz: str = "950000,2600000",
-    offsets_hz: str = "-6000000,-2000000,2000000,6000000",
-) -> BandDetector:
-    """Build the detector that also says where emitters are; ``offsets_hz``: where ranges of a centre meet."""
-    del weights
-    return BandDetector("band_survey", parts, _numbers(widths_hz), _numbers(offsets_hz))
-
-
-def _numbers(text: str) -> tuple[float, ...]:
-    return tuple(float(number) for number in text.split(","))
+    return BandDetector(parts, tuple(float(width) for width in widths_hz.split(",")))
