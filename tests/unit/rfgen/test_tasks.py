@@ -93,6 +93,7 @@ def test_every_task_is_registered_under_its_names() -> None:
         "E-CH-BEAM",
         "E-CH-CSI",
         "E-S2T-CAP",
+        "E-S2T-QA",
     }
     assert all(name in task.names for name, task in TASKS.items())
     assert all(set(task.label_columns.values()) <= {str, float, list} for task in TASKS.values())

@@ -40,6 +40,7 @@ SCENES = {
     "E-CH-BEAM": 200,
     "E-CH-CSI": 80,
     "E-S2T-CAP": 200,
+    "E-S2T-QA": 200,
 }
 
 

@@ -100,6 +100,7 @@ def test_the_anchors_are_those_of_the_manifest_and_pinned_by_its_hash(small, run
         "E-CH-BEAM": (3 / 64, 1.0),
         "E-CH-CSI": (-20.0, 0.0),
         "E-S2T-CAP": (0.0, 10.0),
+        "E-S2T-QA": (0.302, 1.0),
     }
     record, draws = runs["dsp"]
     spec = small.manifest.spec("E-LOC-AOA")

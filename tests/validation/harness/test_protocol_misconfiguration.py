@@ -31,6 +31,7 @@ REFERENCE = {
     TaskID.E_CH_BEAM: (OODAxis.ENVIRONMENT, LeaveOneEnvironmentOut, False),
     TaskID.E_CH_CSI: (OODAxis.ENVIRONMENT, LeaveOneEnvironmentOut, False),
     TaskID.E_S2T_CAP: (OODAxis.SNR_REGIME, LeaveOneSNRRegimeOut, False),
+    TaskID.E_S2T_QA: (OODAxis.SNR_REGIME, LeaveOneSNRRegimeOut, False),
 }
 #: The other axes that a board shows, and whether they are layered on the first.
 SECONDARY = {

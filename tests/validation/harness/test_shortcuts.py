@@ -16,6 +16,7 @@ from emma.data.scenes import iterate_scenes
 from emma.evaluation.probes import TaskFolds
 from emma.metrics import METRICS
 from emma.tasks import ReadoutSpec, TaskID
+from emma.tasks.questions import grammar, question_key
 
 #: Waveforms and captions have no forest: their shortcuts stand in files of their own.
 ELSEWHERE = (TaskID.E_SC_SEP, TaskID.E_S2T_CAP)
@@ -39,6 +40,9 @@ LEGITIMATE = {
     ("E-LOC-LOS", "occupied_bandwidth"): 0.5,
     # Echoes spread the envelope of the known symbol, nearly constant in sight; 0.03 without the symbol (v0.1).
     ("E-LOC-LOS", "papr"): 0.6,
+    # How much of the band is taken says how many emitters there are and how wide; so do their peaks.
+    ("E-S2T-QA", "occupied_bandwidth"): 0.45,
+    ("E-S2T-QA", "papr"): 0.3,
 }
 
 
@@ -168,12 +172,39 @@ class Forest:
         return shares if self.kind.width > 1 else shares[:, 1:] - 0.5
 
 
+class Answering:
+    """A forest for each kind and argument that questions ask about."""
+
+    def __init__(self, questions) -> None:
+        self.asked = grammar(questions)
+
+    def fit(self, features, target, groups=None) -> "Answering":
+        heads = self._heads(target[:, :, 0])
+        self.models = {}
+        for head in np.unique(heads):
+            rows, places = np.nonzero(heads == head)
+            forest = RandomForestClassifier(n_estimators=20, min_samples_leaf=2, random_state=0)
+            self.models[head] = forest.fit(features[rows], target[rows, places, 1].astype(str))
+        return self
+
+    def scores(self, features, given=None) -> np.ndarray:
+        heads, answers = self._heads(given), np.empty(given.shape, object)
+        for head in np.unique(heads):
+            rows, places = np.nonzero(heads == head)
+            answers[rows, places] = self.models[head].predict(features[rows])
+        return answers
+
+    def _heads(self, questions) -> np.ndarray:
+        return np.vectorize(lambda text: "/".join(self.asked[question_key(text)]))(questions)
+
+
 def gain(scenes: Scenes, features: tuple[np.ndarray, np.ndarray], head: str) -> float:
     """Score over the floor, on the scale from no skill, 0, to perfect, 1; a forest is shown both labels in any case."""
     folds = scenes.folds
     if head == "forest" and scenes.shown is not None:
         folds, features = scenes.shown, (features[1], features[1])
-    make = folds.readout if head == "pinned" else lambda: Forest(folds.kind)
+    asked = folds.spec.readout.questions
+    make = folds.readout if head == "pinned" else lambda: Answering(asked) if asked else Forest(folds.kind)
     probed = folds.score(features, make)
     assert probed.undefined is None
     anchors = folds.spec.anchors
@@ -181,6 +212,9 @@ def gain(scenes: Scenes, features: tuple[np.ndarray, np.ndarray], head: str) -> 
         # The mean channel is the floor, and a head that fits noise is worse than it.
         nothing = [np.zeros((len(side), 0), np.float32) for side in (folds.train, folds.evaluation)]
         return (folds.score(nothing, folds.readout).score - probed.score) / (anchors.maximum - anchors.minimum)
+    if folds.spec.target == "answer":
+        # Who fits noise answers less than whoever gives the most frequent answers.
+        return (probed.score - anchors.minimum) / (anchors.maximum - anchors.minimum)
     floor = anchors.maximum if METRICS[folds.spec.metric].direction == "lower" else anchors.minimum
     return abs(probed.score - floor) / (anchors.maximum - anchors.minimum)
 
@@ -193,6 +227,9 @@ def bound(scenes: Scenes) -> float:
     if spec.target == "channel":
         # The error of the mean channel is a scene's energy, 1, give or take a tenth.
         return ERRORS * 10 / np.log(10) * 0.1 / np.sqrt(n) / span
+    if spec.target == "answer":
+        # The floor's answers of a scene are right and wrong as if by themselves, by the intervals of ``prior``.
+        return ERRORS * np.sqrt(spec.anchors.minimum * (1 - spec.anchors.minimum) / (6 * n)) / span
     if not spec.classes:
         # The error of a random direction is uniform from 0 to 180 degrees.
         return ERRORS * 180 / np.sqrt(12 * n) / span
@@ -224,7 +261,9 @@ def test_a_shortcut_tells_nothing(scenes, task: str, shortcut, head: str, record
 
 
 def ordered(target: np.ndarray) -> np.ndarray:
-    """Labels as one number each: of beams the place of the strongest, of channels what tells most of the rest."""
+    """Labels as one number each: of beams the strongest's place, of channels what tells most, of answers a count."""
+    if target.ndim == 3:
+        return target[:, 1, 1].astype(float)
     if target.ndim == 1:
         return target
     if target.min() >= 0:
