@@ -1,6 +1,6 @@
 """E-S2T-QA: what floor, textbook, statistics, a network and truth answer right, and what an unseen SNR regime costs.
 
-    python benchmarks/question_axis.py [--dev 400] [--train 600]
+    python benchmarks/question_axis.py [--dev 400] [--rows dsp oracle]
 
 Share of right answers of the pinned readout, fit on the other regimes of v1.0, by regime and by kind of question, and
 the cost against as many fit scenes of all regimes, on the same scenes, with the standard error of the paired
@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 from torch import nn
 
 from emma.backbones import dsp
+from emma.backbones.classical.occupancy import band_detector
 from emma.backbones.conv import random_conv
 from emma.data.extends import read_extended
 from emma.data.labels import plain_values
@@ -71,7 +72,7 @@ class Network:
         optimiser = torch.optim.AdamW(self.net.parameters(), 2e-3, weight_decay=1e-2)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 2e-3, total_steps=steps)
         self.net.train()
-        for step in range(steps):
+        for _ in range(steps):
             rows = torch.randperm(len(inputs))[:32]
             logits = self.net(inputs[rows])[:, None].masked_fill(~mask[rows], -torch.inf)
             loss = nn.functional.cross_entropy(logits.flatten(0, 1), right[rows].flatten())
@@ -106,14 +107,14 @@ def main() -> None:
     """Run the program."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dev", type=int, default=400, help="scored scenes a regime, a multiple of 40")
-    parser.add_argument("--train", type=int, help="fit scenes a regime, by default the release's")
+    parser.add_argument("--rows", nargs="+", help="by default all")
     options = parser.parse_args()
     threadpool_limits(1)
     torch.set_num_threads(1)
     data, config = read_extended(CONFIG)["rfgen"], load_release_config(CONFIG)
     spec, block = config.tasks[TASK], data["tasks"][TASK.value]
     target = target_of(spec)
-    block["scenes"] |= {"DEV": options.dev} | ({"TRAIN": options.train} if options.train else {})
+    block["scenes"] |= {"DEV": options.dev}
     recipe = Recipe.from_mapping(data | {"tasks": {TASK.value: block}, "environments": {}})
     sides, truth = [], []
     for split in ("TRAIN", "DEV"):
@@ -131,23 +132,25 @@ def main() -> None:
         ]
 
     rows = {
-        "prior": [np.zeros((len(iq), 0)) for iq, _, _ in sides],
-        "random_conv": embedded(random_conv(antennas="1")),
-        "dsp": embedded(dsp.build()),
-        "network": [spectrograms(iq) for iq, _, _ in sides],
-        "oracle": truth,
+        "prior": lambda: [np.zeros((len(iq), 0)) for iq, _, _ in sides],
+        "random_conv": lambda: embedded(random_conv(antennas="1")),
+        "band_detector": lambda: embedded(band_detector()),
+        "dsp": lambda: embedded(dsp.build()),
+        "network": lambda: [spectrograms(iq) for iq, _, _ in sides],
+        "oracle": lambda: truth,
     }
     (_, known, fit_regime), (_, asked, regime) = sides
     rng = np.random.default_rng(0)
     print(f"right (cost of unseen), by regime; mean; of {', '.join(KINDS)}")
-    for name, (fit, scored) in rows.items():
+    for name in options.rows or rows:
+        fit, scored = rows[name]()
         make = (lambda: Network(spec)) if name == "network" else (lambda: make_readout(spec))
         cells, totals, kinds = [], [], []
         for value in spec.held_out:
             own, rest = regime == value, np.flatnonzero(fit_regime != value)
             mixed = np.sort(rng.choice(len(fit), len(rest), replace=False))
-            given, truth = target.given(asked[own]), asked[own][:, :, 1]
-            right = [make().fit(fit[part], known[part]).scores(scored[own], given) == truth for part in (rest, mixed)]
+            given, answers = target.given(asked[own]), asked[own][:, :, 1]
+            right = [make().fit(fit[part], known[part]).scores(scored[own], given) == answers for part in (rest, mixed)]
             cost = right[1].mean(axis=1) - right[0].mean(axis=1)
             error = cost.std() / np.sqrt(len(cost))
             cells.append(f"{value} {right[0].mean():.3f} ({cost.mean():+.3f} +- {error:.3f})")

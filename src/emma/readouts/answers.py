@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -22,7 +23,7 @@ class _Head:
 
     columns: NDArray[np.int64]
     rows: NDArray[np.int64]
-    answers: NDArray[np.int64]
+    answers: Floats
     readout: Logistic
 
 
@@ -59,7 +60,8 @@ class Answers(Readout):
             own = parts[head.rows]
             if len(head.columns) > 1 and len(np.unique(own)) == INNER_FOLDS:
                 losses += len(own) * head.readout._validation_losses(features[head.rows], head.answers, own)
-        return losses / target[:, :, 0].size
+        mean: Floats = losses / target[:, :, 0].size
+        return mean
 
     def _fit(self, features: Floats, target: Any, regularisation: float) -> dict[str, Any]:
         weights = np.zeros((features.shape[1], len(self._texts)))
@@ -68,7 +70,7 @@ class Answers(Readout):
             known[head.columns] = 1
             if not self.tensors["scale"].any():
                 # The logistic without features, in closed form: equal counts are equal to the last bit.
-                intercept[head.columns] = np.log(np.bincount(head.answers))
+                intercept[head.columns] = np.log(np.bincount(head.answers.astype(np.int64)))
             elif len(head.columns) > 1:
                 fitted = head.readout._fit(features[head.rows], head.answers, regularisation)
                 weights[:, head.columns], intercept[head.columns] = fitted["weights"], fitted["intercept"]
@@ -83,7 +85,7 @@ class Answers(Readout):
         logits = np.where(self.tensors["known"], logits, -np.inf)
         asked = self._heads_of(given)
         chosen = np.full(asked.shape, int(self.tensors["most_frequent"][0]))
-        for number, (start, stop) in enumerate(zip(self._starts, self._starts[1:], strict=False)):
+        for number, (start, stop) in enumerate(itertools.pairwise(self._starts)):
             rows, places = np.nonzero(asked == number)
             if self.tensors["known"][start:stop].any():
                 chosen[rows, places] = start + logits[rows, start:stop].argmax(axis=1)
@@ -103,7 +105,7 @@ class Answers(Readout):
         if (asked < 0).any():
             raise InputError(f"label: {target[asked < 0][0, 0]!r} is none of the pinned questions")
         heads = []
-        for number, (start, stop) in enumerate(zip(self._starts, self._starts[1:], strict=False)):
+        for number, (start, stop) in enumerate(itertools.pairwise(self._starts)):
             rows, places = np.nonzero(asked == number)
             answers = target[rows, places, 1].tolist()
             pinned = self._texts[start:stop]
@@ -113,6 +115,6 @@ class Answers(Readout):
             met = [place for place, text in enumerate(pinned) if text in answers]
             if len(rows):
                 classes = TARGETS["class"](tuple(pinned[place] for place in met))
-                indices = np.searchsorted(met, [pinned.index(answer) for answer in answers])
+                indices = np.searchsorted(met, [pinned.index(answer) for answer in answers]).astype(np.float64)
                 heads.append(_Head(start + np.array(met), rows, indices, Logistic(self.spec, classes)))
         return heads

@@ -48,9 +48,8 @@ def labels(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Features that tell a place and a number, and the questions and answers ``[n, 2, 2]`` about them."""
     rng = np.random.default_rng(seed)
     side, count = rng.integers(2, size=n), rng.integers(3, size=n)
-    features = np.stack([side - 0.5, count == 1, count == 2, rng.normal(size=n)], axis=1) + 0.1 * rng.normal(
-        size=(n, 4)
-    )
+    features = np.stack([side - 0.5, count == 1, count == 2, rng.normal(size=n)], axis=1)
+    features = features + 0.1 * rng.normal(size=(n, 4))
     rows = np.empty((n, 2, 2), object)
     for row, (left, number) in enumerate(zip(side, count, strict=True)):
         asked = rng.integers(2)

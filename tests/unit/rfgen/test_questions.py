@@ -36,7 +36,10 @@ def emitter(place: str, offset_mhz: float, **changes) -> Emitter:
 EMPTY = Attributes((), "mid")
 ONE = Attributes((emitter("centre", 2.0, family="FM", bandwidth="narrow"),), "mid")
 TWO = Attributes((emitter("low", -6.0, power="weak", below_db=6.0), emitter("high", 9.0, family="OFDM")), "mid")
-THREE = Attributes((emitter("low", -6.1), emitter("centre", 0.0, family="chirp"), emitter("high", 5.9)), "mid")
+THREE = Attributes(
+    (emitter("low", -6.1, below_db=1.0), emitter("centre", 0.0, family="chirp"), emitter("high", 5.9, below_db=0.1)),
+    "mid",
+)
 WORKED = {
     ("presence", "lower"): ("no", "no", "yes", "yes"),
     ("presence", "middle"): ("no", "yes", "no", "yes"),
@@ -44,10 +47,9 @@ WORKED = {
     ("count", ""): ("0", "1", "2", "3"),
     ("family", "lowest-frequency"): ("none", "FM", "PSK", "PSK"),
     ("family", "highest-frequency"): ("none", "FM", "OFDM", "PSK"),
+    ("strongest", ""): ("none", "FM", "OFDM", "chirp"),
     ("bandwidth", "lowest-frequency"): ("none", "0.4 to 0.7 MHz", "3.4 to 4.6 MHz", "3.4 to 4.6 MHz"),
     ("bandwidth", "highest-frequency"): ("none", "0.4 to 0.7 MHz", "3.4 to 4.6 MHz", "3.4 to 4.6 MHz"),
-    ("offset", "lowest-frequency"): ("none", "2 to 6 MHz", "-6 to -2 MHz", "-10 to -6 MHz"),
-    ("offset", "highest-frequency"): ("none", "2 to 6 MHz", "6 to 10 MHz", "2 to 6 MHz"),
     ("power", ""): ("none", "0 dB", "5 to 8 dB", "0 to 2 dB"),
 }
 
@@ -63,13 +65,15 @@ def test_answers_are_those_worked_out_by_hand() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"questions": {}}, "questions: expected presence, count, family, bandwidth, offset, power"),
+        ({"questions": {}}, "questions: expected presence, count, family, strongest, bandwidth, power"),
         (questions("count", answers=["0", "1"]), "questions.count.answers: expected 0, 1, 2, 3"),
         (questions("family", arguments=["strongest"]), "questions.family.arguments: expected lowest-frequency, "),
         (questions("count", arguments=["strongest"]), "questions.count.arguments: expected none"),
         (questions("power", answers=["none", "0 dB"]), "questions.power.answers: expected none, 0 dB, 0 to 2 dB"),
-        ({"offsets_hz": [2e6, -2e6]}, "offsets_hz: expected increasing edges"),
-        ({"offsets_hz": [-2e6, 2e6]}, "questions.offset.answers: expected none, -10 to -2 MHz"),
+        (
+            {"below_db": {"strong": [0.0, 1.0], "weak": [5.0, 8.0]}},
+            "questions.power.answers: expected none, 0 dB, 0 to 1 dB",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(changes: dict, message: str) -> None:
@@ -105,5 +109,5 @@ def test_the_truth_is_that_of_the_same_scenes() -> None:
     truth = task.truth(made, TASK, "DEV", KEY, 5)
     count = task.make(made, TASK, "DEV", KEY, 5).labels["qa"][:, 3]
     np.testing.assert_array_equal(truth[:, :4].argmax(axis=1), count.astype(int))
-    # An emitter has one range of its offset.
-    np.testing.assert_array_equal(truth[:, -15:].sum(axis=1), count.astype(float))
+    # Of every scene with emitters one is the strongest.
+    np.testing.assert_array_equal(truth[:, -5:].sum(axis=1), (count != "0").astype(float))

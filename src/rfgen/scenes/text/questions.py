@@ -1,13 +1,13 @@
 """E-S2T-QA: six questions about a scene, one of each kind, and their answers."""
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, model_validator
 
 from common.streams import Seed
-from rfgen.physics.fields import Model, Names, Offsets
+from rfgen.physics.fields import Model, Names
 from rfgen.physics.propagation import Links
 from rfgen.physics.types import Floats
 from rfgen.scenes.base import ChunkKey, Column, LabelColumns, Setting, Split
@@ -40,21 +40,18 @@ class QuestionAnswering(TextTask):
     Neither is drawn by the scene, so that questions tell nothing of it. Half of all places are taken, which is what the
     yes and no is about; the emitters that are asked about exist in three of four scenes.
 
-    `questions` has the texts, arguments and answers by kind; `offsets_hz` are the edges of what is answered in MHz.
+    `questions` has the texts, arguments and answers by kind.
     """
 
     names = ("E-S2T-QA",)
     label_columns: ClassVar[LabelColumns] = {"qa": list, "detail": str}
 
     questions: dict[str, Question]
-    offsets_hz: Annotated[Offsets, Field(min_length=2)]
 
     @model_validator(mode="after")
     def _check_questions(self) -> "QuestionAnswering":
         if set(self.questions) != set(KINDS):
             raise ValueError(f"questions: expected {', '.join(KINDS)}")
-        if list(self.offsets_hz) != sorted(set(self.offsets_hz)):
-            raise ValueError("offsets_hz: expected increasing edges")
         for name, kind in KINDS.items():
             question = self.questions[name]
             if set(question.arguments) != set(kind.arguments):
@@ -64,7 +61,7 @@ class QuestionAnswering(TextTask):
         return self
 
     def describe(self, scenes: list[Attributes], rng: np.random.Generator) -> dict[str, Column]:
-        """Questions and answers in turn, text `[n, 12]`, kinds as `KINDS` has them; as detail the number of emitters."""
+        """Questions and answers in turn, text `[n, 12]`, kinds as `KINDS` has them; detail: the number of emitters."""
         asked = [[text for name in KINDS for text in self._asked(name, scene, rng)] for scene in scenes]
         return {"qa": np.array(asked, object), "detail": [str(len(scene.emitters)) for scene in scenes]}
 
@@ -78,21 +75,11 @@ class QuestionAnswering(TextTask):
     def truth(
         self, setting: Setting, name: str, split: Split, key: ChunkKey, seed: Seed, links: Links | None = None
     ) -> Floats:
-        """The attributes as zeros and ones (`attributes.embedding`), and by place the range of the offset."""
+        """The attributes as zeros and ones (`attributes.embedding`), and the family of the strongest emitter."""
         del links
         scenes = self.made(setting, name, split, key, seed).attributes
-        ranges = np.zeros((len(scenes), len(PLACES), len(self.offset_ranges)))
-        for row, scene in enumerate(scenes):
-            for emitter in scene.emitters:
-                ranges[row, PLACES.index(emitter.place), self._offset_range(emitter)] = 1.0
-        return np.concatenate([embedding(scenes), ranges.reshape(len(scenes), -1)], axis=1)
-
-    @property
-    def offset_ranges(self) -> tuple[str, ...]:
-        """Ranges of an emitter's centre from the middle of the band, from the lowest up."""
-        half = self.sample_rate_hz / 2
-        edges = (-half, *self.offsets_hz, half)
-        return tuple(_span(low, high, 1e6, "MHz") for low, high in zip(edges, edges[1:], strict=False))
+        strongest = [self.families.index(_strongest(scene).family) if scene.emitters else -1 for scene in scenes]
+        return np.concatenate([embedding(scenes), np.equal.outer(strongest, range(len(self.families)))], axis=1)
 
     @property
     def width_ranges(self) -> tuple[str, ...]:
@@ -103,9 +90,6 @@ class QuestionAnswering(TextTask):
     def power_ranges(self) -> tuple[str, ...]:
         """Ranges of the weakest emitter below the strongest: a lone one, all of them strong, one of them weak."""
         return ("0 dB", *(_span(*self.below_db[name], 1.0, "dB") for name in ("strong", "weak")))
-
-    def _offset_range(self, emitter: Emitter) -> int:
-        return int(np.searchsorted(self.offsets_hz, emitter.offset_hz, side="right"))
 
     def _presence(self, scene: Attributes, argument: str) -> str:
         place = PLACES[_THIRDS.index(argument)]
@@ -118,15 +102,14 @@ class QuestionAnswering(TextTask):
     def _family(self, scene: Attributes, argument: str) -> str:
         return _asked_emitter(scene, argument).family if scene.emitters else NONE
 
+    def _strongest(self, scene: Attributes, argument: str) -> str:
+        del argument
+        return _strongest(scene).family if scene.emitters else NONE
+
     def _bandwidth(self, scene: Attributes, argument: str) -> str:
         if not scene.emitters:
             return NONE
         return self.width_ranges[BANDWIDTHS.index(_asked_emitter(scene, argument).bandwidth)]
-
-    def _offset(self, scene: Attributes, argument: str) -> str:
-        if not scene.emitters:
-            return NONE
-        return self.offset_ranges[self._offset_range(_asked_emitter(scene, argument))]
 
     def _power(self, scene: Attributes, argument: str) -> str:
         del argument
@@ -144,6 +127,11 @@ def _asked_emitter(scene: Attributes, argument: str) -> Emitter:
     return scene.emitters[0 if argument == _ENDS[0] else -1]
 
 
+def _strongest(scene: Attributes) -> Emitter:
+    """The emitter of most power while on."""
+    return min(scene.emitters, key=lambda emitter: emitter.below_db)
+
+
 _YES_NO = ("yes", "no")
 # The thirds of the band in the order of `PLACES`, and the emitters at the ends.
 _THIRDS, _ENDS = ("lower", "middle", "upper"), ("lowest-frequency", "highest-frequency")
@@ -153,7 +141,7 @@ KINDS: Mapping[str, Kind] = {
     "presence": Kind(_THIRDS, lambda task: _YES_NO, QuestionAnswering._presence),
     "count": Kind((), lambda task: tuple(map(str, range(MOST + 1))), QuestionAnswering._count),
     "family": Kind(_ENDS, lambda task: (NONE, *task.families), QuestionAnswering._family),
+    "strongest": Kind((), lambda task: (NONE, *task.families), QuestionAnswering._strongest),
     "bandwidth": Kind(_ENDS, lambda task: (NONE, *task.width_ranges), QuestionAnswering._bandwidth),
-    "offset": Kind(_ENDS, lambda task: (NONE, *task.offset_ranges), QuestionAnswering._offset),
     "power": Kind((), lambda task: (NONE, *task.power_ranges), QuestionAnswering._power),
 }
