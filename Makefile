@@ -41,11 +41,14 @@ reports: setup
 test: setup
 	$(MAKE) --no-print-directory --jobs 2 --output-sync=target --keep-going test-code test-validity
 
+# The folders of unit tests that take longest go with the shorter half.
+LONG_UNIT := $(addprefix tests/unit/,backbones/ core/ rfgen/)
+
 test-code: setup
-	$(BIN)/python -m pytest tests/unit tests/workflow
+	$(BIN)/python -m pytest $(filter-out $(LONG_UNIT),$(wildcard tests/unit/*/)) tests/workflow
 
 test-validity: setup
-	$(BIN)/python -m pytest tests/validation
+	$(BIN)/python -m pytest $(LONG_UNIT) tests/validation
 
 # Apart from `make test`: what it installs is not in the lock.
 test-cluster: cluster

@@ -1,14 +1,16 @@
-"""E-SC-ANOM: what floor, textbooks, statistics and truth score on each unseen family or receiver, and what unseen costs.
+"""E-SC-ANOM: what floor, textbooks, statistics and truth score on each unseen value, and what unseen costs.
 
-    python benchmarks/anomaly_axis.py [--axis waveform] [--dev 640] [--noise 0]
+    python benchmarks/anomaly_axis.py [--axis waveform] [--dev 640] [--components 256] [--noise 0] [--rows dsp]
 
-AUROC of the pinned readout, fit on the normal TRAIN scenes of the other values of v1.0, and the cost against as many fit
-scenes of all of them, on the same scenes, with the standard error of the paired difference (DeLong, DeLong and
-Clarke-Pearson, Biometrics 44, 1988). By kind: the chance that an anomaly outscores the normal scenes of its fold that
-can show the kind. The network alone is trained on anomalies: half of as many scenes again, of another seed.
+AUROC of the pinned readout, fit on the normal TRAIN scenes of the other families or receivers of v1.0, and the cost
+against as many fit scenes of all of them, on the same scenes, with the standard error of the paired difference (DeLong,
+DeLong and Clarke-Pearson, Biometrics 44, 1988). By kind: the chance that an anomaly outscores the normal scenes of its
+fold whose family can show the kind. The network alone is trained on anomalies, half of as many scenes as are scored.
 """
 
 import argparse
+import itertools
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +90,10 @@ def main() -> None:
     parser.add_argument("--axis", choices=("waveform", "receiver"), default="waveform", help="what is held out")
     parser.add_argument("--dev", type=int, default=640, help="scored scenes a receiver, a multiple of 40")
     parser.add_argument("--noise", type=int, default=0, help="columns of noise beside the statistics of dsp")
+    parser.add_argument(
+        "--components", type=int, nargs="*", default=[], help="numbers of components, for the pinned one"
+    )
+    parser.add_argument("--rows", nargs="*", default=[], help="rows that are shown, for all")
     options = parser.parse_args()
     threadpool_limits(1)
     path = CONFIG / "releases" / "v1.0.yaml"
@@ -119,9 +125,16 @@ def main() -> None:
     if options.noise:
         rows["dsp and noise"] = [np.hstack([side, rng.standard_normal((len(side), options.noise))]) for side in dsp]
     values = dev.axes[options.axis]
-    for name, (fit, scored) in rows.items():
+    wanted = {name: row for name, row in rows.items() if name in (options.rows or rows)}
+    heads = [
+        spec.model_copy(
+            update={"readout": spec.readout.model_copy(update={"components": count, "max_parameters": 2**22})}
+        )
+        for count in options.components or [spec.readout.components]
+    ]
+    for head, (name, (fit, scored)) in itertools.product(heads, wanted.items()):
         side = shown if name == "network" else train
-        make = Network if name == "network" else lambda: make_readout(spec)
+        make = Network if name == "network" else partial(make_readout, head)
         cells, totals, kinds = [], [], {}
         for value in sorted(set(values)):
             mine, rest = values == value, np.flatnonzero(side.axes[options.axis] != value)
@@ -135,7 +148,9 @@ def main() -> None:
             for kind, rank in kind_rank(unseen, dev.kind[mine], dev.axes["waveform"][mine]).items():
                 kinds.setdefault(kind, []).extend(rank)
         mean = np.mean(totals, axis=0)
-        print(f"{name}: {', '.join(cells)}; {mean[0]:.3f} ({mean[1]:+.3f} +- {np.sqrt(mean[2] / len(totals)):.3f})")
+        error = np.sqrt(mean[2] / len(totals))
+        print(f"{name}, {head.readout.components} components: {', '.join(cells)}")
+        print(f"    mean {mean[0]:.3f} ({mean[1]:+.3f} +- {error:.3f})")
         print("    " + ", ".join(f"{kind} {np.mean(rank):.2f}" for kind, rank in sorted(kinds.items())), flush=True)
 
 

@@ -33,6 +33,9 @@ def samples(name: str, n: int, classes: int, rng: np.random.Generator) -> tuple[
         return rng.standard_normal((n, classes)), rng.integers(0, classes, n)
     if name == "PowerLoss":
         return rng.standard_normal((n, classes)), rng.random((n, classes))
+    if name == "SISDRImprovement":
+        target = rng.standard_normal((n, 2, 256)) + 1j * rng.standard_normal((n, 2, 256))
+        return target[:, 1] + rng.standard_normal((n, 256)), target
     if name in {"NMSE", "SISDR"}:
         target = rng.standard_normal((n, 256)) + 1j * rng.standard_normal((n, 256))
         return target + rng.standard_normal((n, 256)), target

@@ -1,4 +1,4 @@
-"""Content hashes: SHA-256 over canonical content, never over file bytes.
+"""Content hashes: SHA-256 over canonical content; over file bytes where a config pins a file of others (`file_sha256`).
 
 JSON values are hashed in the canonical form of RFC 8785; Arrow tables by schema, shape and column values in the order
 of their key column. Nothing hashed holds a time, a path or a host name.
@@ -10,6 +10,7 @@ import functools
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,12 @@ _ESCAPE_TABLE = str.maketrans(_ESCAPES)
 def sha256(data: bytes | bytearray | memoryview) -> str:
     """SHA-256 of bytes, as 64 lower-case hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
+
+
+def file_sha256(path: str | Path) -> str:
+    """SHA-256 of a file's bytes, in lower-case hexadecimal, read a part at a time; OSError where it cannot be."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def canonical_json(value: Any) -> bytes:

@@ -13,7 +13,7 @@ from typing import Any
 
 from common.errors import InputError
 from common.files import parse
-from common.hashing import canonical_json
+from common.hashing import canonical_json, file_sha256
 from emma.audit.submissions import MANIFEST_NAME, Bundle
 from emma.backbones.config import ControlConfig, ModelConfig, load_model_config
 from emma.backbones.dense import window_options
@@ -217,7 +217,20 @@ class Plan:
         for field, reference in functions.items():
             if reference is not None:
                 check_reference(reference, f"{path}: {field}", self.root, elsewhere=self._elsewhere)
+        self._check_weights(config, path)
         return config
+
+    def _check_weights(self, config: ModelConfig, path: str) -> None:
+        """Refuse a file of weights that is not there, or not the pinned one, before a job meets it."""
+        field, pinned = ("weights", config.weights) if config.onnx is None else ("onnx", config.onnx)
+        if pinned is None:
+            return
+        try:
+            found = file_sha256(self.root / pinned)
+        except OSError as error:
+            raise InputError(f"{path}: {field}: {pinned}: cannot be read ({error.strerror})") from None
+        if found != config.weights_sha256:
+            raise InputError(f"{path}: weights_sha256: {pinned} has {found}, expected {config.weights_sha256}")
 
     def notices(self) -> list[str]:
         """What is to be said of a model before the run, a line each: that it cannot see what a task asks for."""

@@ -14,8 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
 #: Two models: one without weights, one whose weights a rule trains.
 MODELS = "models=[dsp,ssl_conv]"
-#: One model, where a test must run from nothing again.
+#: One model and a task of every kind of answer, where a test must run from nothing again.
 ONE_MODEL = "models=[dsp]"
+FEW_TASKS = ("E-LOC-AOA", "E-ID-FP", "E-SC-ANOM", "E-SC-SEP", "E-CH-CSI", "E-S2T-CAP", "E-S2T-QA")
 
 
 @dataclass(frozen=True)
@@ -111,9 +112,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(scope="session")
 def one_core(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """The tiny release with one model, run from nothing on one core, an interpreter a job; read only."""
+    """The folds of one model on a few tasks of tiny, made from nothing on one core, an interpreter a job; read only."""
     project = copy_project(tmp_path_factory.mktemp("one-core"))
-    project.complete("--no-hooks", cores=1, models=ONE_MODEL)
+    places = [f"results/releases/tiny/folds/dsp/{task}/score_replicates.parquet" for task in FEW_TASKS]
+    project.complete("--no-hooks", *places, cores=1, models=ONE_MODEL)
     return project
 
 

@@ -80,7 +80,7 @@ CONFIGS = {
         "config/models/dsp.yaml",
         "name: dsp",
         "name: dsp\nview: csi",
-        ("dsp.yaml", "view: csi", "no reference symbol", "expected tasks: [E-LOC-AOA, E-LOC-LOS, E-CH-BEAM]"),
+        ("dsp.yaml", "view: csi", "no reference symbol", "expected tasks: [E-LOC-AOA, E-LOC-LOS, E-CH-BEAM, E-CH-CSI]"),
     ),
     "pickled weights": (
         "config/models/dsp.yaml",

@@ -8,44 +8,26 @@ import signal
 import subprocess
 import time
 
-from emma.tasks import TaskID
-
 ONE_MODEL = "models=[dsp]"
-#: What another list of models changes: the board, the reports, the other model's own files, its control's and its pool.
-OTHERS = (
-    "leaderboard",
-    "figures/",
-    "reports/",
-    "embeddings/ssl_conv",
-    "folds/ssl_conv",
-    "runs/ssl_conv",
-    "costs/ssl_conv",
-    "weights/",
-)
-
-
-def common(contents: dict[str, bytes]) -> dict[str, bytes]:
-    """Files that do not depend on which other models run."""
-    return {name: data for name, data in contents.items() if not name.startswith(OTHERS) and "PRETRAIN" not in name}
 
 
 def test_one_core_gives_the_same_bytes_as_two(finished, one_core):
-    """Rays, scenes, manifest, splits, embeddings, folds and run record are those of two cores and a warm worker.
+    """Rays, scenes, manifest, splits, embeddings and folds are those of two cores and a warm worker.
 
-    The run on one core starts an interpreter for every job. It has one model of the two, to save time: the board and
-    the other model's files are left out.
+    The run on one core starts an interpreter for every job. To save time it has one model of the two and no board, and
+    of the tasks one of every kind of answer.
     """
-    ours, theirs = common(one_core.contents()), common(finished.contents())
-    assert sorted(ours) == sorted(theirs)
+    ours, theirs = one_core.contents(), finished.contents()
     assert {name.partition("/")[0] for name in ours} >= {
         "channels",
         "scenes",
         "release",
         "splits",
         "embeddings",
-        "runs",
+        "folds",
     }
-    assert [name for name in ours if ours[name] != theirs[name]] == []
+    assert len([name for name in ours if name.endswith("readout.safetensors")]) > 20
+    assert [name for name in ours if ours[name] != theirs.get(name)] == []
 
 
 KILLS = 20
@@ -54,10 +36,9 @@ KILLS = 20
 def delete_part(project, draw: random.Random) -> None:
     """Delete a drawn part of the results with what follows from it, so that the next run has work at several stages."""
     results = project.results
-    task = draw.choice([task.value for task in TaskID])
-    lost = [results / "leaderboard.json", results / "runs"]
+    task = draw.choice(sorted(path.name for path in results.glob("folds/dsp/*")) or ["E-LOC-AOA"])
     folds = sorted(results.glob("folds/*/*/*/*"))
-    lost += draw.sample(folds, min(6, len(folds)))
+    lost = draw.sample(folds, min(8, len(folds)))
     if draw.random() < 0.3:
         lost += [
             results / "splits" / task,
@@ -68,7 +49,7 @@ def delete_part(project, draw: random.Random) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
-def kill(project, moment: tuple[int, float]) -> bool:
+def kill(project, targets: list[str], moment: tuple[int, float]) -> bool:
     """Start the workflow, wait for some new outputs and a pause more, SIGKILL it with all its jobs.
 
     Returns:
@@ -77,7 +58,7 @@ def kill(project, moment: tuple[int, float]) -> bool:
     outputs, pause = moment
     before = finished_names(project)
     process = subprocess.Popen(
-        project.command("leaderboard", "folds", models=ONE_MODEL),
+        project.command(*targets, models=ONE_MODEL),
         cwd=project.folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -106,27 +87,29 @@ def finished_names(project) -> set[str]:
 def test_twenty_killed_runs_resume_to_the_same_bytes(one_core, tmp_path):
     """SIGKILL at 20 seeded moments, each run the resumption of the one before; at last every byte of a run left alone.
 
-    Before each, a drawn part of the results is deleted, so that kills meet planning, splits, embeddings, fits, scorings
-    and the board. After each, no file under a final name differs from the undisturbed run's. A temporary that chance
+    Before each, a drawn part of the results is deleted, so that kills meet planning, splits, embeddings, fits and
+    scorings. After each, no file under a final name differs from the undisturbed run's. A temporary that chance
     may never leave is put in at one place.
     """
     project = type(one_core)(tmp_path / "killed")
     shutil.copytree(one_core.folder, project.folder, symlinks=True)
     wanted = one_core.contents()
+    # Asked for by name: one that was deleted comes back, although what follows from it is there.
+    targets = [f"results/releases/tiny/{name}" for name in wanted if name.startswith("folds/")]
     draw = random.Random(20)
     met = 0
     for _ in range(KILLS):
         delete_part(project, draw)
-        met += kill(project, (draw.randint(0, 4), draw.uniform(0, 1.2)))
+        met += kill(project, targets, (draw.randint(0, 4), draw.uniform(0, 1.2)))
         found = project.contents()
         assert [name for name in finished_names(project) if found[name] != wanted[name]] == []
     assert met >= KILLS // 2, f"only {met} kills met a job at work"
     assert list((project.folder / ".snakemake/locks").iterdir())
-    left_behind = project.results / "runs" / ".tmp-dsp.json-abcd_123"
-    left_behind.parent.mkdir(exist_ok=True)
-    left_behind.write_text("{")
-    (project.results / "runs/dsp.json").unlink(missing_ok=True)
-    project.complete("leaderboard", "folds", models=ONE_MODEL)
+    scores = project.results / "folds/dsp/E-LOC-AOA/score_replicates.parquet"
+    scores.parent.mkdir(parents=True, exist_ok=True)
+    scores.with_name(f".tmp-{scores.name}-abcd_123").write_text("{")
+    scores.unlink(missing_ok=True)
+    project.complete(*targets, models=ONE_MODEL)
     assert list(project.folder.rglob(".tmp-*")) == []
     assert [
         path for kept in ("locks", "incomplete") for path in (project.folder / ".snakemake").glob(f"{kept}/*")

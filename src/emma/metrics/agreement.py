@@ -32,7 +32,8 @@ class Agreement:
 
     Args:
         texts: T texts.
-        document: the document ``[T]``, from 0 on, that each text belongs to; an n-gram counts once in a document.
+        document: the document ``[T]``, from 0 on, that each text belongs to, in which an n-gram counts once; -1 for a
+            text of none.
         tokenizer: a name of ``emma.metrics.tokenizers``.
 
     Reference: Vedantam, Zitnick and Parikh, "CIDEr: consensus-based image description evaluation", CVPR 2015,
@@ -59,10 +60,10 @@ class Agreement:
         text = np.repeat(np.arange(len(texts)), [len(count) for count in counts])
         order = np.array([len(gram) - 1 for gram in ids], np.int64)
 
-        documents = int(document.max(initial=-1)) + 1
-        holds = np.unique(grams * documents + document[text]) // max(documents, 1)
-        idf = np.log(documents) - np.log(np.bincount(holds, minlength=len(ids))) if documents else np.zeros(0)
-        weights = np.square(idf)[grams]
+        documents, holder = max(int(document.max(initial=0)) + 1, 1), document[text]
+        held = np.unique((grams * documents + holder)[holder >= 0]) // documents
+        frequency = np.maximum(np.bincount(held, minlength=len(ids)), 1)
+        weights = np.square(np.log(documents) - np.log(frequency))[grams]
         squares = np.zeros((len(texts), 4))
         np.add.at(squares, (text, order[grams]), times**2 * weights)
         norms = np.sqrt(squares)[text, order[grams]]

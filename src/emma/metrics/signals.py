@@ -219,6 +219,8 @@ class SISDRImprovement(SampleMean):
     def sample_scores(self, preds: Any, target: Any) -> tuple[Floats, Mask]:
         """Return each sample's gain, NaN for silent estimates; those with a silent source do not count."""
         estimate, known = as_numpy(preds), as_numpy(target)
+        if not len(estimate) and not len(known):
+            return np.empty(0), np.empty(0, bool)
         if known.ndim != 3 or known.shape[1] != 2 or estimate.shape != (len(known), known.shape[2]):
             raise ValueError(
                 f"preds, target: expected estimates [N, T] against [N, 2, T], not {estimate.shape} and {known.shape}"

@@ -43,9 +43,10 @@ class Mixed:
 class Separation(SceneTask):
     """A signal of interest, one interferer of a family and noise; `scenes` count per family.
 
-    The SINR, in the column `snr_db`, is that of the window: the signal's power over that of interferer and noise. Noise
-    lies `noise_db` below the signal. Signal and interferer have a random phase and timing, and carriers of their own:
-    the signal's within `cfo_ppm`, the interferer's within `offset_hz` of the centre.
+    The SINR, in the column `snr_db`, is that of the window: the signal's power over that of interferer and noise. It is
+    uniform over `sinr_db`, and evenly over a chunk, so that families compare. Noise lies `noise_db` below the signal.
+    Signal and interferer have a random phase and timing, and carriers of their own: the signal's within `cfo_ppm`, the
+    interferer's within `offset_hz` of the centre.
     """
 
     names = ("E-SC-SEP",)
@@ -108,7 +109,8 @@ class Separation(SceneTask):
         """The mixtures of a chunk and what is asked of them, at one level."""
         rng = stream(seed, name, split, *key)
         n, shape = self.chunk, (self.chunk, self.samples)
-        sinr_db = rng.uniform(*self.snr_limits_in(setting, split), n)
+        low, high = self.snr_limits_in(setting, split)
+        sinr_db = low + (high - low) * (rng.permutation(n) + rng.random(n)) / n
         source = unit_power(self._signal(setting, key[1], rng))
         numbers = cast("Mapping[str, Model]", self.families)[str(key[0])]
         family = FAMILIES[str(key[0])]

@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from scipy.special import digamma
 
 from common.streams import complex_normal, stream
-from emma.backbones.classical import arrays, channels, modulation, sensing, waveforms
+from emma.backbones.classical import anomaly, arrays, channels, modulation, sensing, waveforms
 from emma.backbones.config import load_model_config
 from emma.backbones.inputs import normalise
 from emma.backbones.load import load_backbone
@@ -29,6 +30,9 @@ REFERENCES = {
     "max_min_eigenvalue": (TaskID.E_SC_SENSE, (4, 1024)),
     "antenna_coherence": (TaskID.E_SC_SENSE, (4, 1024)),
     "cyclic_prefix": (TaskID.E_SC_SENSE, (4, 1024)),
+    "band_energies": (TaskID.E_SC_ANOM, (1, 4096)),
+    "spectral_flatness": (TaskID.E_SC_ANOM, (1, 4096)),
+    "spectral_kurtosis": (TaskID.E_SC_ANOM, (1, 4096)),
 }
 RATE = 20e6
 
@@ -82,6 +86,25 @@ def test_a_scene_is_embedded_by_itself_and_finitely(name: str) -> None:
     assert np.isfinite(together).all()
     alone = np.concatenate([backbone.embed(scene[None], RATE, 2.44e9) for scene in iq])
     np.testing.assert_allclose(together, alone, rtol=1e-4, atol=1e-5)
+
+
+def test_spectra_of_noise_and_of_a_tone_are_as_the_gamma_law_says() -> None:
+    """Lines of white noise are Gamma distributed: a log mean of psi(M) - log M, a squared mean of 2 M / (M + 1)."""
+    rng, segments = stream(0, "spectra"), np.array([16, 4, 1])
+    noise = complex_normal(rng, (200, 1, 4096))
+    found = anomaly.flatness(3 * noise)
+    np.testing.assert_allclose(found[:, ::2].mean(axis=0), digamma(segments) - np.log(segments), atol=3e-3)
+    np.testing.assert_allclose(np.exp(anomaly.kurtosis(noise)).mean(axis=0), 128 / 65, atol=0.1)
+    np.testing.assert_allclose(anomaly.energies(5 * noise).mean(axis=0), 0.0, atol=0.05)
+    # A tone in the middle of band 9 at 20 dB, as 4,096 samples see it: 4,096 times its power over the noise's.
+    tone = 10 * np.exp(2j * np.pi * 9 / 64 * np.arange(4096))
+    scene = noise + tone
+    assert anomaly.flatness(scene)[:, 5].mean() == pytest.approx(np.log(100 * 4096 / 101), abs=0.01)
+    assert np.exp(anomaly.kurtosis(scene))[:, 9].mean() == pytest.approx(1.0, abs=0.01)
+    assert set(anomaly.energies(scene).argmax(axis=1)) == {9}
+    for row in (anomaly.energies, anomaly.kurtosis, anomaly.flatness):
+        with pytest.raises(ValueError, match="1000 samples, expected a multiple of"):
+            row(noise[:, :, :1000])
 
 
 def test_detectors_of_a_user_see_what_they_are_for() -> None:

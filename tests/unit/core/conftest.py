@@ -83,6 +83,15 @@ def _rows(task: TaskID, split: str, spec: object) -> list[dict]:
         elif spec.target == "beam":
             apart = (np.arange(len(spec.classes)) - number * len(spec.classes) // 96) % len(spec.classes)
             row["beam_power"] = (0.5 ** np.minimum(apart, len(spec.classes) - apart)).tolist()
+        elif spec.target == "channel":
+            turned = np.full(spec.shape, np.exp(2j * np.pi * number / 96))
+            row["channel"] = np.stack([turned.real, turned.imag], axis=-1).reshape(-1).tolist()
+        elif spec.target == "anomaly" and split == Split.TRAIN:
+            row["class"] = spec.classes[0]
+        elif spec.target == "source":
+            row["mixture_and_source"] = (
+                np.random.default_rng([number, len(split)]).normal(size=4 * spec.shape[0]).tolist()
+            )
         elif spec.target == "answer":
             asked = spec.readout.questions.values()
             texts = [kind.texts[number % len(kind.texts)].replace("{}", kind.heads[number % 2 - 1]) for kind in asked]
@@ -95,11 +104,16 @@ def _rows(task: TaskID, split: str, spec: object) -> list[dict]:
 
 
 def _iq(rows: list[dict], spec: object, rng: np.random.Generator) -> np.ndarray:
+    if spec.target == "source":
+        mixtures = np.array([row["mixture_and_source"] for row in rows])[:, : 2 * spec.shape[0]]
+        return np.ascontiguousarray(mixtures).view(complex)[:, None].astype(np.complex64)
     iq = rng.normal(size=(len(rows), 1, 32)) + 1j * rng.normal(size=(len(rows), 1, 32))
     for row, samples in zip(rows, iq, strict=True):
         turn = row.get("azimuth_deg")
         if "beam_power" in row:
             turn = 360.0 * np.argmax(row["beam_power"]) / len(spec.classes)
+        elif "channel" in row:
+            turn = np.rad2deg(np.angle(complex(*row["channel"][:2])))
         elif "qa" in row:
             turn = 180.0 * next(iter(spec.readout.questions.values())).answers.index(row["qa"][1])
         elif turn is None:

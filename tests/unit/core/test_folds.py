@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from common.errors import InputError
+from emma.backbones.dense import task_contract
 from emma.backbones.embed import write_embeddings
 from emma.backbones.inputs import Contract
 from emma.data.draws import link_groups
@@ -44,7 +45,8 @@ def embeddings(world, toy, tmp_path_factory):
     for task in TASKS:
         path = tmp_path_factory.mktemp("embeddings") / "e.parquet"
         scenes = world.scenes(task)
-        write_embeddings(path, toy, scenes, contract=Contract(batch_size=16), provenance=PROVENANCE)
+        contract = task_contract(Contract(batch_size=16), world.manifest.tasks[task])
+        write_embeddings(path, toy, scenes, contract=contract, provenance=PROVENANCE)
         found[task] = Embeddings.read(path)
     return found
 

@@ -82,6 +82,53 @@ def test_neighbours_of_angles_go_round() -> None:
     assert min(scores[0, 0], 360 - scores[0, 0]) < 1e-9
 
 
+def test_neighbours_of_one_class_are_far_or_near() -> None:
+    """One less the mean cosine: 0 among its like, 2 on the other side; without features all alike."""
+    fit = np.array([[1.0, 0.01], [1.0, -0.01], [-1.0, 0.01], [-1.0, -0.01], [0.0, 1.0], [0.0, -1.0]])
+    head = Neighbours(TARGETS["anomaly"](("a", "b")), count=2).fit(fit, np.zeros(6))
+    scale = 1 / fit.std(axis=0)
+    found = head.scores(np.array([[2.0, 0.0], [1.0, 1.0]]) / scale)
+    assert found.shape == (2, 1)
+    assert found[0, 0] < 1e-3 < 0.1 < found[1, 0]
+    alike = Neighbours(TARGETS["anomaly"](("a", "b"))).fit(np.zeros((6, 0)), np.zeros(6)).scores(np.zeros((3, 0)))
+    np.testing.assert_array_equal(alike, np.ones((3, 1)))
+
+
+def anomalies(shown: int = 0) -> tuple[TaskFolds, np.ndarray, np.ndarray]:
+    """Folds whose fit scenes are of class a but for some that are ``shown``; every fifth scored scene is of class b."""
+    number = np.arange(400) // 2
+    classes = [np.where(number < shown, "b", "a"), np.where(number % 5 == 0, "b", "a")]
+    sides = [index(400, seed, {"class": of.tolist(), "session": [None] * 400}) for seed, of in enumerate(classes, 1)]
+    head = {"kind": "mahalanobis", "components": 8, "regularisation": [], "max_parameters": 5000}
+    folds = TaskFolds(spec("anomaly", readout=head, metric="AUROC"), *sides)
+    return folds, *folds.targets
+
+
+def test_probes_of_one_class() -> None:
+    """No strength to choose; every probe is fit on normal scenes alone and finds what lies elsewhere."""
+    folds, fit, scored = anomalies()
+    rng = np.random.default_rng(0)
+    # Normal scenes lie on either side along one axis, anomalies along another.
+    sides = ((t[:, None] * [0, 12.0], rng.choice([-9.0, 9.0], (len(t), 1)) * (t[:, None] == 0)) for t in (fit, scored))
+    embedded = tuple(np.hstack([along, other]) + rng.standard_normal((len(along), 3)) for along, other in sides)
+    made = probe_task(folds, embedded, 0)
+    assert made.strengths == ()
+    assert made.pinned.score == 1.0
+    assert made.neighbours.score > 0.95
+    by_size = {draws.scenes: draws for draws in made.label_efficiency}
+    assert by_size[50].mean > 0.99 and by_size[150].undefined is None
+    assert by_size[500].undefined == "E_A: 200 fit scenes, expected at least 500"
+    nothing = probe_task(folds, tuple(np.zeros((len(t), 0)) for t in (fit, scored)), 0)
+    assert nothing.pinned.score == nothing.neighbours.score == 0.5
+
+
+def test_probes_refuse_a_fit_that_shows_an_anomaly() -> None:
+    folds, fit, scored = anomalies(shown=3)
+    made = probe_task(folds, (fit[:, None], scored[:, None]), 0)
+    assert made.pinned.score is None
+    assert made.pinned.undefined == "E_A: readout: 3 fit scenes of class b, expected none"
+
+
 def test_neighbours_in_a_gallery() -> None:
     """Enrolled captures take the place of the fit scenes; a unit's score is its votes, each by its cosine."""
     kind = TARGETS["enrolled_class"](("u", "v", "w"))

@@ -1,5 +1,6 @@
 """Readouts against scikit-learn, their objectives against finite differences, and inputs that are hard to fit."""
 
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -481,6 +482,10 @@ def test_a_head_comes_back_from_its_tensors(world):
         labels = np.arange(60) % max(len(task_spec.classes), 2)
         if task_spec.target == "beam":
             labels = np.eye(len(task_spec.classes))[labels]
+        if task_spec.target == "channel":
+            labels = features(60, 2 * math.prod(task_spec.shape), 2)
+        if task_spec.target == "anomaly":
+            labels = np.zeros(60)
         readout = make_readout(task_spec).fit(features(60, 4), labels)
         if isinstance(readout, Discriminant):
             readout.enrol(features(60, 4), np.arange(60) % len(task_spec.classes), np.zeros(60, int))

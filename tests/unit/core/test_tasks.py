@@ -34,6 +34,13 @@ FP = LOS | {
     "secondary": [],
 }
 
+ANOM = LOS | {
+    "target": "anomaly",
+    "classes": ["normal", "anomalous"],
+    "readout": {"kind": "mahalanobis", "components": 8, "regularisation": (), "max_parameters": 99},
+    "metric": "AUROC",
+}
+
 
 def secondary(*held_out, axis="waveform", **more):
     return {"secondary": [{"ood_axis": axis, "held_out": list(held_out)} | more]}
@@ -41,14 +48,15 @@ def secondary(*held_out, axis="waveform", **more):
 
 def test_names_of_the_protocol():
     first = ["E-LOC-AOA", "E-LOC-LOS", "E-ID-DRONE", "E-ID-FP", "E-ID-AMC"]
-    assert [task.value for task in TaskID] == [*first, "E-SC-SENSE", "E-CH-BEAM"]
+    later = ["E-SC-SENSE", "E-SC-ANOM", "E-SC-SEP", "E-CH-BEAM", "E-CH-CSI", "E-S2T-CAP", "E-S2T-QA"]
+    assert [task.value for task in TaskID] == [*first, *later]
     assert [axis.name for axis in OODAxis] == [
         *("ENVIRONMENT", "DEVICE", "FREQUENCY_BAND", "SNR_REGIME", "WAVEFORM", "RECEIVER")
     ]
     assert [split.name for split in Split] == ["TRAIN", "DEV", "HOLDOUT"]
 
 
-@pytest.mark.parametrize("good", [LOS, FP])
+@pytest.mark.parametrize("good", [LOS, FP, ANOM])
 def test_a_spec_that_agrees_with_itself_is_taken(good):
     assert parse(TaskSpec, good, "r").held_out == tuple(good["held_out"])
 
@@ -80,12 +88,15 @@ def readout(**changes):
         (LOS, {"classes": ["a", "b", "c"]}, "classes: expected two distinct names, the positive one last"),
         (LOS, {"target": "class", "classes": ["a"]}, "classes: expected two or more distinct names"),
         (LOS, {"target": "angle"}, "readout.kind: logistic does not fit target angle, expected ridge"),
-        (LOS, {"target": "snr"}, "target: snr is unknown, expected one of angle, beam, class, binary, enrolled_class"),
+        (
+            LOS,
+            {"target": "snr"},
+            f"target: snr is unknown, expected one of {', '.join(TARGETS)}",
+        ),
         (
             {key: LOS[key] for key in LOS if key != "target"},
             {"label": "label_class"},
-            "label: is now called target, expected one of angle, beam, class, binary, enrolled_class, found "
-            "label_class",
+            f"label: is now called target, expected one of {', '.join(TARGETS)}, found label_class",
         ),
         (LOS, {"secondary_metrics": ["BalancedAccuracy"]}, "secondary_metrics: a metric occurs twice"),
         (LOS, {"ood_axis": "weather"}, "ood_axis"),
@@ -94,7 +105,7 @@ def readout(**changes):
         (LOS, {"anchors": {"minimum": 0.5}}, "anchors.maximum: Field required"),
         (LOS, readout(regularisation=(0.0,)), "readout.regularisation"),
         (LOS, readout(regularisation=(-1,)), "readout.regularisation"),
-        (LOS, readout(regularisation=()), "readout.regularisation"),
+        (LOS, readout(regularisation=()), "readout: regularisation: expected one value or more"),
         (LOS, readout(regularisation=(0.1, 0.1)), "readout.regularisation: expected increasing values"),
         (LOS, readout(regularisation=(0.1, 0.01)), "readout.regularisation: expected increasing values"),
         (LOS, readout(max_parameters=0), "readout.max_parameters"),
@@ -107,6 +118,11 @@ def readout(**changes):
         (FP, {"ood_axis": "environment"}, "target: enrolled_class enrols devices"),
         (FP, {"held_out": ["U1", "U3"]}, "target: enrolled_class enrols devices"),
         (FP, {"readout": FP["readout"] | {"regularisation": (0.1, 1.5)}}, "readout.regularisation: expected shares"),
+        (ANOM, {"classes": ["a", "a"]}, "classes: expected two distinct names, the normal one first"),
+        (ANOM, {"classes": ["a", "b", "c"]}, "classes: expected two distinct names, the normal one first"),
+        (ANOM, {"readout": LOS["readout"]}, "readout.kind: logistic does not fit target anomaly, expected mahalanobis"),
+        (ANOM, {"readout": ANOM["readout"] | {"components": None}}, "components: expected a value with kind mahala"),
+        (ANOM, {"readout": ANOM["readout"] | {"regularisation": (0.1,)}}, "regularisation: expected no value with"),
     ],
 )
 def test_a_spec_that_contradicts_itself_is_refused(base, change, message):
@@ -206,6 +222,27 @@ def test_the_strongest_beam_is_the_decision_and_its_power_the_choice():
     assert BEAM.metric_inputs(METRICS["PowerLoss"], scores, powers)[1].tolist() == powers.tolist()
     assert BEAM.regressand(powers).tolist() == BEAM.from_regression(powers).tolist() == powers.tolist()
     assert BEAM.regressed
+
+
+ANOMALY = TARGETS["anomaly"](("normal", "anomalous"))
+
+
+def test_a_fit_that_shows_an_anomaly_and_scored_scenes_of_one_class_leave_no_fold():
+    normal, both = np.zeros(5), np.array([0.0, 1.0, 0.0, 1.0, 1.0])
+    assert ANOMALY.undefined_reason(normal, both, "x") is None
+    assert ANOMALY.undefined_reason(both, both, None) == (
+        "class anomalous has 3 fit scenes, expected none: the fit is to know what is normal"
+    )
+    assert ANOMALY.undefined_reason(normal, normal, "x") == "class anomalous has no scored scene"
+    assert ANOMALY.undefined_reason(normal, np.ones(2), "x") == "class normal has no scored scene"
+    assert ANOMALY.one_class
+
+
+def test_an_anomaly_is_ranked_and_never_decided():
+    ranks, truth, entries = ANOMALY.metric_inputs(METRICS["AUROC"], np.array([[0.5], [2.0]]), np.array([0.0, 1.0]))
+    assert (ranks.tolist(), truth.tolist(), entries) == ([0.5, 2.0], [0, 1], 1)
+    assert ANOMALY.form_for(METRICS["AUROC"]) == "positive_score"
+    assert ANOMALY.form_for(METRICS["BalancedAccuracy"]) is None
 
 
 def test_degrees_outside_a_turn_are_no_angle():

@@ -47,7 +47,7 @@ def test_statistics_do_not_import_the_metrics():
 
 
 def test_mapping():
-    assert len(METRICS) == 16
+    assert len(METRICS) == 17
     assert "AUC" in METRICS
     assert "Accuracy" not in METRICS
     assert METRICS["AUC"] is METRICS["AUC"]
@@ -62,6 +62,7 @@ def test_takes():
         "NMSE": {"complex_tensor"},
         "SISDR": {"waveform"},
         "PowerLoss": {"choices"},
+        "SISDRImprovement": {"separation"},
         **{name: {"decisions"} for name in ("BalancedAccuracy", "PlainAccuracy", "Top1Accuracy", "TopKAccuracy")},
         **{name: {"positive_score", "decisions"} for name in ("AUC", "AUROC")},
         **{name: {"caption"} for name in ("Bleu", "Meteor", "CIDER")},
@@ -106,7 +107,7 @@ def test_a_file_dropped_into_the_folder_is_a_metric(copied):
         EXTRA.format("Worst", "Worst"),
         "from emma.metrics import METRICS; print(list(METRICS)[-2:], METRICS['Worst']([1.0], [1.0]), len(METRICS))",
     )
-    assert done.stdout == "['PowerLoss', 'Worst'] 7.0 17\n", done.stderr
+    assert done.stdout == "['SISDRImprovement', 'Worst'] 7.0 18\n", done.stderr
 
 
 def test_a_name_that_two_classes_claim(copied):
@@ -131,7 +132,7 @@ def test_classes_outside_the_package_are_no_metrics_of_the_benchmark():
         pass
 
     assert METRICS["AUC"].__class__ is not Mine
-    assert len(METRICS) == 16
+    assert len(METRICS) == 17
     assert issubclass(Nameless, Metric)
 
 

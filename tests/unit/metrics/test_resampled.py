@@ -26,6 +26,9 @@ def samples(name, seed):
         draw = lambda: " ".join(rng.choice(WORDS, rng.integers(0, 9)))  # noqa: E731
         target = [[draw() for _ in range(1 + i % 3)] for i in range(N)]
         return [f"{refs[0]} {draw()}" if i % 2 else draw() for i, refs in enumerate(target)], target
+    if name == "SISDRImprovement":
+        known = rng.normal(size=(N, 2, 16)) + 1j * rng.normal(size=(N, 2, 16))
+        return known[:, 1] + rng.normal(size=(N, 16)), known
     if name == "PowerLoss":
         return rng.integers(0, 3, (N, 6)), rng.random((N, 6))
     return rng.integers(0, 3, (N, 6)), rng.permutation(np.minimum(np.arange(N) % 9, 5))

@@ -6,7 +6,7 @@ import pytest
 from common.streams import stream
 from rfgen.physics.spurs import SpurPopulation, draw_spurs, spur_lines
 from rfgen.recipe import Recipe
-from rfgen.scenes.sensing import ScatteredChannel
+from rfgen.scenes.receiving import ScatteredChannel
 from rfgen.waveforms.primaries import FAMILIES, RATE
 
 TASK, SAMPLES = "E-SC-SENSE", 4096

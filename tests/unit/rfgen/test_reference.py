@@ -83,7 +83,7 @@ def test_a_reference_that_is_none_is_refused(mapping, change, message):
 
 
 def test_releases_without_one_say_nothing_of_it(mapping):
-    known = [AOA, "E-LOC-LOS", "E-CH-BEAM"]
+    known = [AOA, "E-LOC-LOS", "E-CH-BEAM", "E-CH-CSI"]
     for name, tasks in (("v0.1", []), ("v1.0", known), ("tiny", known)):
         recipe = mapping(name)
         assert [task for task, block in recipe["tasks"].items() if "reference" in block] == tasks

@@ -88,7 +88,10 @@ def test_every_task_is_registered_under_its_names() -> None:
         "E-ID-FP",
         "E-ID-AMC",
         "E-SC-SENSE",
+        "E-SC-ANOM",
+        "E-SC-SEP",
         "E-CH-BEAM",
+        "E-CH-CSI",
         "E-S2T-CAP",
         "E-S2T-QA",
     }
@@ -163,3 +166,4 @@ def test_class_names(tiny) -> None:
     assert tasks["E-ID-FP"].class_names == tasks["E-ID-FP"].units
     assert len(tasks["E-ID-AMC"].class_names) == 11
     assert tasks["E-SC-SENSE"].class_names == ("absent", "present")
+    assert tasks["E-SC-ANOM"].class_names == ("normal", "anomalous")

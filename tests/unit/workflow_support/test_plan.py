@@ -1,5 +1,6 @@
 """The plan of a run, and the configuration that it rests on."""
 
+import hashlib
 import shutil
 from pathlib import Path
 
@@ -248,7 +249,7 @@ def test_a_view_of_channel_estimates_is_refused_where_scenes_carry_no_reference(
     said = "config/models/dsp.yaml: view: csi: scenes of {} in release {} carry no reference symbol, {}"
     others = "E-ID-DRONE, E-ID-FP, E-ID-AMC"
     later = f"{others}, E-SC-SENSE"
-    expected = "expected tasks: [E-LOC-AOA, E-LOC-LOS, E-CH-BEAM]"
+    expected = "expected tasks: [E-LOC-AOA, E-LOC-LOS, E-CH-BEAM, E-CH-CSI]"
     assert refused_view(root, "v1.0") == said.format(later, "v1.0", expected)
     every = f"E-LOC-AOA, E-LOC-LOS, {others}"
     assert refused_view(root, "v0.1") == said.format(every, "v0.1", "nor do those of its other tasks")
@@ -270,3 +271,24 @@ def test_a_model_that_gets_one_antenna_is_told_what_it_cannot_see(root, rules):
 def test_a_model_that_gets_several_antennas_is_told_nothing(root, rules):
     edited(root, "config/models/dsp.yaml", lambda value: value.update(rules))
     assert Plan(CONFIG, root).notices() == []
+
+
+@pytest.mark.parametrize("kind", ["weights", "onnx"])
+def test_a_file_of_weights_is_looked_at_before_a_job_runs(root, kind):
+    """That it is there, and that it is the pinned one."""
+    name = {"weights": "weights/w.safetensors", "onnx": "weights/w.onnx"}[kind]
+    digest = hashlib.sha256(b"content").hexdigest()
+
+    def change(value):
+        value.pop("factory", None) if kind == "onnx" else None
+        value.update({kind: name, "weights_sha256": digest, "control": False})
+
+    edited(root, "config/models/dsp.yaml", change)
+    with pytest.raises(InputError, match=f"config/models/dsp.yaml: {kind}: {name}: cannot be read"):
+        Plan(CONFIG, root)
+    (root / "weights").mkdir()
+    (root / name).write_bytes(b"content")
+    assert Plan(CONFIG, root).models["dsp"].weights_sha256 == digest
+    (root / name).write_bytes(b"Content")
+    with pytest.raises(InputError, match=f"weights_sha256: {name} has [0-9a-f]{{64}}, expected {digest}"):
+        Plan(CONFIG, root)

@@ -77,6 +77,17 @@ RELEASE = {
             "in_ood_avg": True,
             "anchors": {"minimum": 0.5, "maximum": 1.0},
         },
+        "E-SC-ANOM": {
+            "target": "anomaly",
+            "classes": ["normal", "anomalous"],
+            "readout": {"kind": "mahalanobis", "components": 4, "regularisation": [], "max_parameters": 100},
+            "metric": "AUROC",
+            "unit": "1",
+            "ood_axis": "environment",
+            "held_out": ["E_URBAN", "E_RURAL"],
+            "in_ood_avg": False,
+            "anchors": {"minimum": 0.5, "maximum": 1.0},
+        },
         "E-ID-FP": {
             "target": "enrolled_class",
             "classes": ["U01", "U02", "U03"],
@@ -88,6 +99,22 @@ RELEASE = {
             "held_out": ["U01", "U02", "U03"],
             "in_ood_avg": True,
             "anchors": {"minimum": 0.3333333333333333, "maximum": 1.0},
+        },
+        "E-CH-CSI": {
+            "target": "channel",
+            "shape": [2, 3],
+            "readout": {
+                "kind": "reduced_ridge",
+                "regularisation": [0.001, 0.01, 0.1],
+                "components": 2,
+                "max_parameters": 100,
+            },
+            "metric": "NMSE",
+            "unit": "dB",
+            "ood_axis": "environment",
+            "held_out": ["E_URBAN", "E_RURAL"],
+            "in_ood_avg": False,
+            "anchors": {"minimum": -20.0, "maximum": 0.0},
         },
         "E-S2T-QA": {
             "target": "answer",
@@ -157,6 +184,13 @@ def _columns(task, split, rng):
                     if task == "E-LOC-AOA":
                         azimuth = float(rng.uniform(0, 360))
                         rows.append(place | {"azimuth_deg": azimuth, "signal": np.cos(np.deg2rad(azimuth))})
+                    elif task == "E-CH-CSI":
+                        signal = rng.normal()
+                        channel = rng.normal(size=12) + signal * np.arange(12.0)
+                        rows.append(place | {"channel": channel.tolist(), "signal": signal})
+                    elif task == "E-SC-ANOM":
+                        wrong = number // 2 % 2 if split == "DEV" else 0
+                        rows.append(place | {"class": ["normal", "anomalous"][wrong], "signal": wrong})
                     elif task == "E-S2T-QA":
                         there = number // 2 % 2
                         asked = ["Is it there?", "Is anything there?"][number // 4]
@@ -171,7 +205,9 @@ def _columns(task, split, rng):
     columns |= {"snr_regime": [("low", "high")[i % 2] for i in range(n)], "snr_db": [10.0] * n}
     columns |= {"sample_rate_hz": [1e6] * n, "center_frequency_hz": [2.4e9] * n}
     columns |= {"link_id": [f"{split}-{task}-{i}" for i in range(n)]}
-    labels = {name: [row[name] for row in rows] for name in ("azimuth_deg", "class", "qa") if name in rows[0]}
+    labels = {
+        name: [row[name] for row in rows] for name in ("azimuth_deg", "class", "channel", "qa") if name in rows[0]
+    }
     return columns, labels, np.array([row["signal"] for row in rows], float)
 
 

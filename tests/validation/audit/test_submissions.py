@@ -20,6 +20,7 @@ from emma.version import HARNESS_VERSION
 ROOT = Path(__file__).resolve().parents[3]
 PLACE = "predictions/E-LOC-LOS/leave-one-environment-out/E_URBAN.parquet"
 UNIT = "predictions/E-ID-FP/leave-one-unit-out/U01.parquet"
+TENSOR = "predictions/E-CH-CSI/leave-one-environment-out/E_URBAN.parquet"
 TEXT = "predictions/E-S2T-QA/leave-one-snr-regime-out/low.parquet"
 
 
@@ -33,13 +34,13 @@ def make_bundle(results, folder, model="guest"):
             continue
         names = ["scene_id", "target", "scores"] + ["turn"] * (task == "E-ID-FP")
         table = pq.read_table(path).select(names).replace_schema_metadata()
-        own = table.schema.field("target")
-        wrong = pa.array([["?"]] * table.num_rows if pa.types.is_list(own.type) else np.zeros(table.num_rows), own.type)
-        table = table.set_column(1, own, wrong).take(rng.permutation(table.num_rows))
+        # The first scene's label on every row: of any type, and wrong.
+        wrong = table["target"].take(np.zeros(table.num_rows, int))
+        table = table.set_column(1, table.schema.field("target"), wrong).take(rng.permutation(table.num_rows))
         out = folder / "predictions" / task / protocol / f"{value}.parquet"
         out.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(table, out)
-    parameters = {"E-LOC-AOA": 14, "E-LOC-LOS": 7, "E-ID-FP": 12, "E-S2T-QA": 28}
+    parameters = {"E-LOC-AOA": 14, "E-LOC-LOS": 7, "E-ID-FP": 12, "E-SC-ANOM": 24, "E-CH-CSI": 28, "E-S2T-QA": 28}
     content = {
         "model": model,
         "pretraining": "unknown",
@@ -71,7 +72,7 @@ def test_shuffled_rows_with_wrong_targets_get_the_frozen_score_and_verify(projec
     assert (done.returncode, done.stderr) == (0, "")
     guest, many = (json.loads((results / f"runs/{name}.json").read_text()) for name in ("guest", "many"))
     assert guest["kind"] == "submitted"
-    for task in ("E-LOC-LOS", "E-S2T-QA"):
+    for task in ("E-LOC-LOS", "E-SC-ANOM", "E-CH-CSI", "E-S2T-QA"):
         assert guest["tasks"][task]["score"] == many["tasks"][task]["score"]
     assert guest["run_manifest"]["prediction_bundle_hashes"] == many["run_manifest"]["prediction_bundle_hashes"]
     publish_board(results)
@@ -117,6 +118,14 @@ def scores(value):
         return table.set_column(2, "scores", pa.array(values, pa.list_(pa.float64())))
 
     return lambda folder: rewrite(folder / PLACE, change)
+
+
+def tensor(value, kind="float"):
+    def change(table):
+        values = [value, *table["scores"].to_pylist()[1:]]
+        return table.set_column(2, "scores", pa.array(values, pa.list_(pa.type_for_alias(kind))))
+
+    return lambda folder: rewrite(folder / TENSOR, change)
 
 
 def answers(value):
@@ -187,6 +196,11 @@ BROKEN = {
     "infinity": (scores([float("inf")]), "NaN or infinity"),
     "null score": (scores([None]), "null in a list"),
     "two scores for one": (scores([1.0, 2.0]), "expected lists of 1 numbers"),
+    "half a tensor": (tensor([0.0] * 6), "expected lists of 12 numbers"),
+    "tensor with NaN": (tensor([float("nan")] * 12), "NaN or infinity"),
+    "null in a tensor": (tensor([None] * 12), "null in a list"),
+    "tensor of doubles": (tensor([0.0] * 12, "double"), "scores: expected list<"),
+    "tensor without end": (tensor([0.0] * 2_000_000), "expected lists of 12 numbers"),
     "one answer for two questions": (answers(["yes"]), "expected lists of 2 texts"),
     "null answer": (answers(["yes", None]), "null in a list"),
     "answer that is too long": (answers(["yes", "n" * 600]), "600 characters, expected at most 512"),

@@ -16,6 +16,8 @@ from emma.evaluation.fitting import predictions_hash
 
 FOLD = "folds/many/E-LOC-LOS/leave-one-environment-out"
 FP = "folds/many/E-ID-FP/leave-one-unit-out"
+ANOM = "folds/many/E-SC-ANOM/leave-one-environment-out/E_URBAN"
+CSI = "folds/many/E-CH-CSI/leave-one-environment-out/E_URBAN"
 QA = "folds/many/E-S2T-QA/leave-one-snr-regime-out/low"
 SPLIT = "splits/E-LOC-LOS/leave-one-environment-out"
 
@@ -62,6 +64,24 @@ def rehash(results, place):
 def scores_moved(results):
     rewrite(results / f"{FOLD}/E_URBAN/predictions.parquet", with_column("scores", lambda v: [[5.0], *v[1:]]))
     rehash(results, f"{FOLD}/E_URBAN")
+
+
+def distance_moved(results):
+    rewrite(results / ANOM / "predictions.parquet", with_column("scores", lambda v: [[-5.0], *v[1:]]))
+    rehash(results, ANOM)
+
+
+def tensor_moved(results):
+    """One number of one channel, by little."""
+    change = with_column("scores", lambda v: [[v[0][0] + 0.01, *v[0][1:]], *v[1:]])
+    rewrite(results / CSI / "predictions.parquet", change)
+    rehash(results, CSI)
+
+
+def channel_moved(results):
+    change = with_column("target", lambda v: [[v[0][0] + 0.01, *v[0][1:]], *v[1:]])
+    rewrite(results / CSI / "predictions.parquet", change)
+    rehash(results, CSI)
 
 
 def answer_changed(results):
@@ -408,6 +428,9 @@ TAMPERINGS = {
     ),
     "replicates": (edited_replicates, "scores", "folds/few/E-ID-FP/score_replicates.parquet"),
     "scores moved, hash made to match": (scores_moved, "readouts", BUNDLE),
+    "distance moved, hash made to match": (distance_moved, "readouts", f"{ANOM}/predictions.parquet"),
+    "number of a channel estimate, hash made to match": (tensor_moved, "readouts", f"{CSI}/predictions.parquet"),
+    "number of a true channel, hash made to match": (channel_moved, "predictions", f"{CSI}/predictions.parquet"),
     "answer changed, hash made to match": (answer_changed, "readouts", f"{QA}/predictions.parquet"),
     "targets moved, hash made to match": (target_changed, "predictions", BUNDLE),
     "question changed, hash made to match": (question_changed, "predictions", f"{QA}/predictions.parquet"),
@@ -466,6 +489,14 @@ TAMPERINGS = {
         lambda results: rewrite(results / "embeddings/many/E-LOC-LOS.parquet", lambda table: table.slice(1)),
         "embeddings",
         "embeddings/many/E-LOC-LOS.parquet",
+    ),
+    "anomaly shown to the fit": (
+        lambda results: rewrite(
+            results / ANOM.replace("folds/many", "splits") / "train.parquet",
+            with_column("target", lambda values: [1.0, *values[1:]]),
+        ),
+        "splits",
+        f"{ANOM.replace('folds/many', 'splits')}/train.parquet",
     ),
     "train scene dropped": (
         lambda results: rewrite(results / f"{SPLIT}/E_URBAN/train.parquet", lambda table: table.slice(1)),

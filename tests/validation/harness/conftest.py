@@ -32,7 +32,16 @@ from rfgen.recipe import Recipe
 
 CONFIG = Path(__file__).parents[3] / "config"
 #: Scenes an environment and band, TRAIN and DEV alike, where a comparison needs power.
-SCENES = {"E-LOC-AOA": 80, "E-LOC-LOS": 200, "E-ID-DRONE": 80, "E-CH-BEAM": 200, "E-S2T-QA": 200}
+SCENES = {
+    "E-LOC-AOA": 80,
+    "E-LOC-LOS": 200,
+    "E-ID-DRONE": 80,
+    "E-SC-SEP": 80,
+    "E-CH-BEAM": 200,
+    "E-CH-CSI": 80,
+    "E-S2T-CAP": 200,
+    "E-S2T-QA": 200,
+}
 
 
 def small_release() -> dict:
@@ -44,6 +53,7 @@ def small_release() -> dict:
         data["rfgen"]["tasks"][task] |= {"chunk": 40, "scenes": {"TRAIN": number, "DEV": number, "HOLDOUT": 40}}
     # Antennas, chunk and families are tiny's.
     data["rfgen"]["tasks"]["E-SC-SENSE"]["scenes"] = {"TRAIN": 120, "DEV": 120, "HOLDOUT": 24}
+    data["rfgen"]["tasks"]["E-SC-ANOM"]["scenes"] = {"TRAIN": 160, "DEV": 400, "HOLDOUT": 40}
     return data
 
 

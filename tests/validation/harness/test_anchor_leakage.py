@@ -95,7 +95,11 @@ def test_the_anchors_are_those_of_the_manifest_and_pinned_by_its_hash(small, run
         "E-ID-FP": (classes["E-ID-FP"], 1.0),
         "E-ID-AMC": (classes["E-ID-AMC"], 1.0),
         "E-SC-SENSE": (0.5, 1.0),
+        "E-SC-ANOM": (0.5, 1.0),
+        "E-SC-SEP": (0.0, 20.0),
         "E-CH-BEAM": (3 / 64, 1.0),
+        "E-CH-CSI": (-20.0, 0.0),
+        "E-S2T-CAP": (0.0, 10.0),
         "E-S2T-QA": (0.302, 1.0),
     }
     record, draws = runs["dsp"]

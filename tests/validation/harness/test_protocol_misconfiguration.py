@@ -10,6 +10,7 @@ from emma import (
     LeaveOneReceiverOut,
     LeaveOneSNRRegimeOut,
     LeaveOneUnitOut,
+    LeaveOneWaveformOut,
     OODAxis,
     ProtocolRunner,
     TaskID,
@@ -25,7 +26,11 @@ REFERENCE = {
     TaskID.E_ID_FP: (OODAxis.DEVICE, LeaveOneUnitOut, True),
     TaskID.E_ID_AMC: (OODAxis.SNR_REGIME, LeaveOneSNRRegimeOut, False),
     TaskID.E_SC_SENSE: (OODAxis.RECEIVER, LeaveOneReceiverOut, False),
+    TaskID.E_SC_ANOM: (OODAxis.WAVEFORM, LeaveOneWaveformOut, False),
+    TaskID.E_SC_SEP: (OODAxis.WAVEFORM, LeaveOneWaveformOut, False),
     TaskID.E_CH_BEAM: (OODAxis.ENVIRONMENT, LeaveOneEnvironmentOut, False),
+    TaskID.E_CH_CSI: (OODAxis.ENVIRONMENT, LeaveOneEnvironmentOut, False),
+    TaskID.E_S2T_CAP: (OODAxis.SNR_REGIME, LeaveOneSNRRegimeOut, False),
     TaskID.E_S2T_QA: (OODAxis.SNR_REGIME, LeaveOneSNRRegimeOut, False),
 }
 #: The other axes that a board shows, and whether they are layered on the first.
@@ -33,8 +38,15 @@ SECONDARY = {
     TaskID.E_LOC_LOS: [(OODAxis.FREQUENCY_BAND, True)],
     TaskID.E_ID_DRONE: [(OODAxis.WAVEFORM, False)],
     TaskID.E_SC_SENSE: [(OODAxis.WAVEFORM, False)],
+    TaskID.E_SC_ANOM: [(OODAxis.RECEIVER, False)],
 }
-PRIMARY = (LeaveOneEnvironmentOut, LeaveOneUnitOut, LeaveOneSNRRegimeOut, LeaveOneReceiverOut)
+PRIMARY = (
+    LeaveOneEnvironmentOut,
+    LeaveOneUnitOut,
+    LeaveOneSNRRegimeOut,
+    LeaveOneReceiverOut,
+    LeaveOneWaveformOut,
+)
 
 
 @pytest.fixture(scope="module", name="configs")
@@ -64,6 +76,9 @@ def test_a_task_under_another_axis_is_refused(small, task: TaskID, kind) -> None
     spec = small.manifest.spec(task)
     if REFERENCE[task][1] is kind:
         assert kind(spec).axis is spec.ood_axis
+        return
+    if (kind.axis, False) in SECONDARY.get(task, []):
+        assert kind(spec).axis is not spec.ood_axis
         return
     with pytest.raises(InputError, match=f"pinned to {spec.ood_axis.value}.*, expected {kind.axis.value}"):
         kind(spec)

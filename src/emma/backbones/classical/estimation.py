@@ -29,7 +29,10 @@ class LeastSquares:
         self._shape, self.embedding_dim = (antennas, carriers), 2 * antennas * carriers
 
     def embed(self, iq: IQ, sample_rate_hz: float, center_frequency_hz: float) -> Embeddings:
-        """Float32 ``[B, D]`` of estimates complex64 ``[B, A, K]``; ValueError for another number of either."""
+        """Float32 ``[B, D]`` of estimates complex64 ``[B, A, K]``; ValueError for another number of either.
+
+        In this view the sample rate is the carriers' spacing.
+        """
         del center_frequency_hz
         if iq.shape[1:] != self._shape:
             found, expected = (" x ".join(map(str, shape)) for shape in (iq.shape[1:], self._shape))
@@ -40,45 +43,39 @@ class LeastSquares:
         estimate = self._estimate(heard * turn[:, None, None], sample_rate_hz)
         return np.ascontiguousarray(estimate).view(np.float64).reshape(len(iq), -1).astype(np.float32)
 
-    def _estimate(self, heard: Complex, sample_rate_hz: float) -> Complex:
-        """Channels ``[B, A, K]`` of least-squares estimates of unit mean power."""
-        del sample_rate_hz
+    def _estimate(self, heard: Complex, spacing_hz: float) -> Complex:
+        """Channels ``[B, A, K]`` of least-squares estimates of unit mean power, carriers ``spacing_hz`` apart."""
+        del spacing_hz
         return heard
 
 
-class Lmmse(LeastSquares):
-    """Embeds the linear estimates of least mean squared error for a delay profile and a noise that likelihood chooses.
+class LmmseExponential(LeastSquares):
+    """Embeds the linear estimates of least mean squared error for the exponential profile that likelihood chooses.
 
-    A profile is ``exponential``, of any of several mean delays, or ``uniform`` over the prefix, which is robust against
-    what profile there is; antennas are alike and independent. The carriers' covariance over a distance of f is the
-    Fourier transform of the profile, and ``R (R + N0 I)^-1`` is applied in its eigenvectors.
+    Of a number of mean delays and of noise levels, those under which the least-squares estimates of the scene are
+    likeliest; antennas are alike and independent. For a mean delay of d, carriers f apart have the covariance
+    ``1 / (1 + 2 pi j f d)``, and ``R (R + N0 I)^-1`` is applied in the eigenvectors of R.
 
-    References: van de Beek, Edfors, Sandell, Wilson and Borjesson, "On channel estimation in OFDM systems", VTC 1995
-    (exponential); Li, Cimini and Sollenberger, "Robust channel estimation for OFDM systems with rapid dispersive fading
-    channels", IEEE Transactions on Communications 46(7), 1998 (uniform).
+    References: van de Beek, Edfors, Sandell, Wilson and Borjesson, "On channel estimation in OFDM systems", VTC 1995;
+    Edfors, Sandell, van de Beek, Wilson and Borjesson, "OFDM channel estimation by singular value decomposition", IEEE
+    Transactions on Communications 46(7), 1998.
     """
 
-    def __init__(self, antennas: int, carriers: int, subcarriers: int, prefix: int, profile: str) -> None:
+    name = "lmmse_exponential"
+
+    def __init__(self, antennas: int, carriers: int) -> None:
         super().__init__(antennas, carriers)
-        if profile not in {"exponential", "uniform"}:
-            raise ValueError(f"profile: {profile} is unknown, expected exponential or uniform")
-        self.name = f"lmmse_{profile}"
-        self._size, self._prefix, self._profile = subcarriers, prefix, profile
         half = carriers // 2
         number = np.concatenate([np.arange(-half, 0), np.arange(1, carriers - half + 1)])
         self._apart = number[:, None] - number[None]
 
-    def covariances(self, sample_rate_hz: float) -> Complex:
-        """Covariances ``[profiles, K, K]`` of the carriers, of unit power."""
-        spaced = self._apart * sample_rate_hz / self._size
-        if self._profile == "exponential":
-            return np.stack([1 / (1 + 2j * np.pi * spaced * delay) for delay in _DELAYS_S])
-        span = self._prefix / sample_rate_hz
-        uniform: Complex = np.sinc(spaced * span) * np.exp(-1j * np.pi * spaced * span)
-        return uniform[None]
+    def covariances(self, spacing_hz: float) -> Complex:
+        """Covariances ``[delays, K, K]`` of the carriers, of unit power."""
+        spaced = 2j * np.pi * self._apart * spacing_hz
+        return np.stack([1 / (1 + spaced * delay) for delay in _DELAYS_S])
 
-    def _estimate(self, heard: Complex, sample_rate_hz: float) -> Complex:
-        values, vectors = np.linalg.eigh(self.covariances(sample_rate_hz))
+    def _estimate(self, heard: Complex, spacing_hz: float) -> Complex:
+        values, vectors = np.linalg.eigh(self.covariances(spacing_hz))
         noise = 10 ** (-_SNR_DB / 10)
         # Of unit power are channel and noise together.
         spectra = (np.maximum(values, 0.0)[:, None] + noise[:, None]) / (1 + noise[:, None])
@@ -110,14 +107,9 @@ def least_squares(
     return LeastSquares(antennas, carriers)
 
 
-def lmmse(
-    weights: Mapping[str, NDArray[Any]] | None = None,
-    antennas: int = 8,
-    carriers: int = 64,
-    subcarriers: int = 80,
-    cyclic_prefix: int = 32,
-    profile: str = "exponential",
-) -> Lmmse:
-    """Build the linear estimate of least mean squared error for an OFDM signal of known numerology."""
+def lmmse_exponential(
+    weights: Mapping[str, NDArray[Any]] | None = None, antennas: int = 8, carriers: int = 64
+) -> LmmseExponential:
+    """Build the linear estimate of least mean squared error of a number of antennas and carriers."""
     del weights
-    return Lmmse(antennas, carriers, subcarriers, cyclic_prefix, profile)
+    return LmmseExponential(antennas, carriers)

@@ -35,9 +35,8 @@ class Channel(Target):
         """No classes, and no more components than the tensor has numbers."""
         if spec.classes:
             raise ValueError("classes: expected none with target channel")
-        components = spec.readout.components
-        if components is None or components > math.prod(spec.shape):
-            raise ValueError(f"readout.components: expected a number from 1 to {math.prod(spec.shape)}, those of shape")
+        if (spec.readout.components or 0) > math.prod(spec.shape):
+            raise ValueError(f"readout.components: expected at most the {math.prod(spec.shape)} entries of shape")
 
     @property
     def width(self) -> int:
