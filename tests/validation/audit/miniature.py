@@ -205,9 +205,8 @@ def _columns(task, split, rng):
     columns |= {"snr_regime": [("low", "high")[i % 2] for i in range(n)], "snr_db": [10.0] * n}
     columns |= {"sample_rate_hz": [1e6] * n, "center_frequency_hz": [2.4e9] * n}
     columns |= {"link_id": [f"{split}-{task}-{i}" for i in range(n)]}
-    labels = {
-        name: [row[name] for row in rows] for name in ("azimuth_deg", "class", "channel", "qa") if name in rows[0]
-    }
+    known = ("azimuth_deg", "class", "channel", "qa")
+    labels = {name: [row[name] for row in rows] for name in known if name in rows[0]}
     return columns, labels, np.array([row["signal"] for row in rows], float)
 
 

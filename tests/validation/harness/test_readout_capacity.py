@@ -9,6 +9,7 @@ from emma import Split, TaskID
 from emma.backbones.config import load_model_config
 from emma.data.release import ReleaseConfig, load_release_config
 from emma.readouts import make_readout
+from emma.tasks import target_of
 
 
 class Wide:
@@ -49,24 +50,15 @@ def test_the_count_is_that_of_the_fitted_weights(small) -> None:
     """What ``parameters`` promises is what the fit holds, but for standardisation and enrolled centroids."""
     rng = np.random.default_rng(0)
     for task, spec in small.manifest.tasks.items():
-        classes = len(spec.classes)
-        target = np.arange(60) % classes if classes else 360 * rng.random(60)
-        target = np.eye(classes)[target] if spec.target == "beam" else target
-        target = np.zeros(60) if spec.target == "anomaly" else target
-        head = make_readout(spec)
-        target = rng.standard_normal((60, head.target.width)) if spec.target == "channel" else target
-        if spec.target == "answer":
-            target = head.target.numbers(head.target.encode(small.index(task)[0][head.target.column]))[:60]
-        head.fit(rng.standard_normal((60, 9)), target)
+        kind = target_of(spec)
+        target = kind.numbers(kind.encode(small.index(task)[0][kind.column]))
+        head = make_readout(spec).fit(rng.standard_normal((len(target), 9)), target)
         held = sum(v.size for name, v in head.tensors.items() if name in {"weights", "intercept", "projection"})
         assert held == head.parameters(9), task
         chosen = {"regularisation", "validation_losses"}
-        if spec.readout.kind == "reduced_ridge":
-            # Of the labels alone, whatever the embedding.
-            chosen |= {"level", "basis"}
-        if spec.readout.kind == "answers":
-            # Which answers a fit met, and the most frequent of all.
-            chosen |= {"known", "most_frequent"}
+        # Of the labels alone, whatever the embedding.
+        chosen |= {"level", "basis"} if spec.readout.kind == "reduced_ridge" else set()
+        chosen |= {"known", "most_frequent"} if spec.target == "answer" else set()
         assert set(head.tensors) <= {"weights", "intercept", "projection", "mean", "scale"} | chosen
 
 
@@ -78,8 +70,8 @@ def test_every_release_pins_every_head(releases) -> None:
             assert spec.readout.max_embedding_dim == 2048
             components = spec.readout.components or 0
             outputs = components if spec.target == "anomaly" else max(len(spec.classes), 2, 2 * components)
-            if spec.readout.questions:
-                outputs = sum(len(kind.heads) * len(kind.answers) for kind in spec.readout.questions.values())
+            asked = (spec.readout.questions or {}).values()
+            outputs = sum(len(kind.heads) * len(kind.answers) for kind in asked) or outputs
             assert spec.readout.max_parameters <= 2049 * outputs, (path.stem, task)
 
 

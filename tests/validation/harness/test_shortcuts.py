@@ -261,10 +261,7 @@ def test_a_shortcut_tells_nothing(scenes, task: str, shortcut, head: str, record
 
 
 def ordered(target: np.ndarray) -> np.ndarray:
-    """Labels as one number each: of beams the place of the strongest, of channels what tells most of the rest.
-
-    Of answers it is the number of emitters.
-    """
+    """Labels as one number each: of beams the strongest's place, of channels what tells most, of answers a count."""
     if target.ndim == 3:
         return target[:, 1, 1].astype(float)
     if target.ndim == 1:
