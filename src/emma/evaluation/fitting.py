@@ -72,8 +72,9 @@ class FittedFold:
 
     @property
     def regularisation(self) -> float | None:
-        """The value that the readout chose; None where nothing was fit."""
-        return float(self.tensors["regularisation"][0]) if self.tensors else None
+        """The value that the readout chose; None where nothing was fit, or there was nothing to choose."""
+        chosen = self.tensors.get("regularisation")
+        return None if chosen is None else float(chosen[0])
 
     @property
     def predicted(self) -> Predicted:
