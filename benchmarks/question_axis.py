@@ -62,13 +62,14 @@ class Network:
             right[place] = start + answers.index(target[(*place, 1)])
         right, inputs = torch.tensor(right), torch.tensor(features)
         layers = []
-        for before, after in ((1, 16), (16, 32), (32, 64)):
-            layers += [nn.Conv2d(before, after, 3, padding=1), nn.BatchNorm2d(after), nn.ReLU()]
-            # Frequency keeps more of its resolution than time: places and widths are asked for.
-            layers += [nn.AvgPool2d((2, 4))]
-        self.net = nn.Sequential(*layers, nn.Flatten(), nn.Dropout(0.3), nn.LazyLinear(self.outputs))
+        for before, after, stride in ((1, 16, 2), (16, 24, 2), (24, 32, 1)):
+            layers += [nn.Conv2d(before, after, 3, stride, padding=1)]
+            layers += [nn.BatchNorm2d(after), nn.ReLU()]
+        # Frequency keeps its resolution: places and widths are asked for.
+        layers += [nn.AvgPool2d((2, 4)), nn.Flatten(), nn.Dropout(0.3), nn.LazyLinear(self.outputs)]
+        self.net = nn.Sequential(*layers)
         self.net(inputs[:2])
-        steps = 25 * (len(inputs) // 32)
+        steps = 15 * (len(inputs) // 32)
         optimiser = torch.optim.AdamW(self.net.parameters(), 2e-3, weight_decay=1e-2)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 2e-3, total_steps=steps)
         self.net.train()

@@ -1,6 +1,6 @@
 """E-SC-SEP: what floor, textbooks, statistics, a network and the truth score on each unseen interferer, and its cost.
 
-    python benchmarks/separation_axis.py [--dev 80] [--noise-db 25.0]
+    python benchmarks/separation_axis.py [--dev 80] [--noise-db 25.0] [--rows dsp network]
 
 SI-SDR in dB of the pinned readout, fit on the other interferers of v1.0, with the improvement over the mixture, and the
 cost against as many fit scenes of all of them, on the same scenes, with the standard error of the paired difference.
@@ -89,6 +89,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--dev", type=int, default=80, help="scored scenes an interferer, a multiple of 40")
     parser.add_argument("--noise-db", type=float, help="of the noise below the signal of interest")
+    parser.add_argument("--rows", nargs="*", help="rows that are fit; all of them by default")
     options = parser.parse_args()
     threadpool_limits(1)
     torch.set_num_threads(1)
@@ -131,6 +132,8 @@ def main() -> None:
     print("SI-SDR in dB, improvement / cost of unseen +- its standard error, by interferer; mean")
     print(f"mixture: {', '.join(cells)}; {before.mean():.2f}", flush=True)
     for name, (fit, scored) in rows.items():
+        if options.rows is not None and name not in options.rows:
+            continue
         cells, totals = [], []
         for value in spec.held_out:
             own, rest = family == value, np.flatnonzero(fit_family != value)

@@ -42,7 +42,9 @@ def test_a_head_over_its_parameters_is_refused_before_it_is_fit(small, task: str
     monkeypatch.setattr(type(head), "_fit", lambda *_: pytest.fail("fit in spite of its capacity"))
     with pytest.raises(InputError, match=f"parameters for width {width}, over the pinned {tight.max_parameters}"):
         several = spec.target in {"beam", "channel"}
-        head.fit(np.zeros((4, width)), np.zeros((4, head.target.width) if several else 4))
+        # A row of a dense readout holds the embeddings of all windows.
+        row = width * getattr(head, "windows", 1)
+        head.fit(np.zeros((4, row)), np.zeros((4, head.target.width) if several else 4))
     assert head.tensors == {}
 
 
@@ -52,7 +54,8 @@ def test_the_count_is_that_of_the_fitted_weights(small) -> None:
     for task, spec in small.manifest.tasks.items():
         kind = target_of(spec)
         target = kind.numbers(kind.encode(small.index(task)[0][kind.column]))
-        head = make_readout(spec).fit(rng.standard_normal((len(target), 9)), target)
+        head = make_readout(spec)
+        head.fit(rng.standard_normal((len(target), 9 * getattr(head, "windows", 1))), target)
         held = sum(v.size for name, v in head.tensors.items() if name in {"weights", "intercept", "projection"})
         assert held == head.parameters(9), task
         chosen = {"regularisation", "validation_losses"}
@@ -69,7 +72,8 @@ def test_every_release_pins_every_head(releases) -> None:
         for task, spec in config.tasks.items():
             assert spec.readout.max_embedding_dim == 2048
             components = spec.readout.components or 0
-            outputs = components if spec.target == "anomaly" else max(len(spec.classes), 2, 2 * components)
+            outputs = max(len(spec.classes), 2, 2 * components, 2 * (spec.readout.window or 0))
+            outputs = components if spec.target == "anomaly" else outputs
             asked = (spec.readout.questions or {}).values()
             outputs = sum(len(kind.heads) * len(kind.answers) for kind in asked) or outputs
             assert spec.readout.max_parameters <= 2049 * outputs, (path.stem, task)
