@@ -33,12 +33,10 @@ def samples(name: str, n: int, classes: int, rng: np.random.Generator) -> tuple[
         return rng.standard_normal((n, classes)), rng.integers(0, classes, n)
     if name == "PowerLoss":
         return rng.standard_normal((n, classes)), rng.random((n, classes))
-    if name == "SISDRImprovement":
+    if name in {"NMSE", "SISDR", "SISDRImprovement"}:
         target = rng.standard_normal((n, 2, 256)) + 1j * rng.standard_normal((n, 2, 256))
-        return target[:, 1] + rng.standard_normal((n, 256)), target
-    if name in {"NMSE", "SISDR"}:
-        target = rng.standard_normal((n, 256)) + 1j * rng.standard_normal((n, 256))
-        return target + rng.standard_normal((n, 256)), target
+        preds = target[:, 1] + rng.standard_normal((n, 256))
+        return preds, target if name == "SISDRImprovement" else target[:, 1]
     captions = [" ".join(rng.choice(WORDS, rng.integers(6, 14))) for _ in range(3 * n)]
     return captions[:n], [captions[i : i + 2] for i in range(n, 3 * n, 2)]
 
