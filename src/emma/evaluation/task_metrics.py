@@ -10,12 +10,20 @@ from pathlib import Path
 
 from common.errors import InputError
 from emma.metrics import METRICS, Metric, TopKAccuracy, make_metric
-from emma.tasks import TaskID, TaskSpec, target_of
+from emma.tasks import Target, TaskID, TaskSpec, target_of
 
 
 def metric_of(spec: TaskSpec, name: str) -> Metric:
     """A metric with the task's pinned ``k`` and ``tokenizer``; ValueError for an unknown name or tokenizer."""
     return make_metric(name, k=spec.k, tokenizer=spec.tokenizer)
+
+
+def _fits(target: Target, name: str) -> bool:
+    """Whether a metric measures a target; no for one whose data are not installed."""
+    try:
+        return target.form_for(METRICS[name]) is not None
+    except ImportError:
+        return False
 
 
 def check_metrics(tasks: Mapping[TaskID, TaskSpec], source: str | Path) -> None:
@@ -26,14 +34,19 @@ def check_metrics(tasks: Mapping[TaskID, TaskSpec], source: str | Path) -> None:
         source: what to call them in an error.
 
     Raises:
-        InputError: names the key and what was expected.
+        InputError: names the key and what was expected, or what a metric needs that is not installed.
     """
     for task, spec in tasks.items():
         target, where = target_of(spec), f"{source}: tasks.{task}"
         names = (spec.metric, *spec.secondary_metrics)
         for name in names:
-            fitting = [known for known in METRICS if target.form_for(METRICS[known]) is not None]
-            if name not in fitting:
+            try:
+                fits = name in METRICS and target.form_for(METRICS[name]) is not None
+            except ImportError as error:
+                # Those of this task alone: what other tasks could need is nothing to stop for.
+                raise InputError(f"{where}.metric: {name}: {error}") from None
+            if not fits:
+                fitting = [known for known in METRICS if _fits(target, known)]
                 fault = f"does not measure target {spec.target}" if name in METRICS else "is unknown"
                 forms = f"a metric that takes {' or '.join(target.forms)}"
                 raise InputError(f"{where}.metric: {name} {fault}, expected {', '.join(fitting) or forms}")

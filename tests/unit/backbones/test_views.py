@@ -91,6 +91,31 @@ def test_the_estimate_is_the_channel_in_order_of_frequency():
     np.testing.assert_allclose(found, channel, rtol=1e-5, atol=1e-6)
 
 
+def test_of_several_combs_each_carrier_is_that_of_the_symbol_with_its_value():
+    """Two symbols in a row, each behind a channel of its own: carriers in turn show one and the other."""
+    combs = REFERENCE.model_copy(update={"combs": 2})
+    period = REFERENCE.size + REFERENCE.prefix
+    first, second = noise(3, 2, 4, seed=1), noise(3, 2, 4, seed=2)
+    starts = np.array([2, 5, 32 - period])
+    iq = with_symbol(starts, first)
+    after = with_symbol(starts + period, second)
+    for scene, start in enumerate(starts):
+        own = slice(start + REFERENCE.size, start + period + REFERENCE.size)
+        iq[scene, :, own] = after[scene, :, own]
+    found = channel_estimate(iq, starts, combs)
+    np.testing.assert_allclose(found[..., ::2], first[..., ::2], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found[..., 1::2], second[..., 1::2], rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="does not lie within the 40 samples"):
+        channel_estimate(iq, starts + 1, combs)
+
+
+def test_one_comb_is_not_said_and_more_than_carriers_are_refused():
+    assert "combs" not in REFERENCE.metadata["reference"]
+    assert '"combs":2' in REFERENCE.model_copy(update={"combs": 2}).metadata["reference"]
+    with pytest.raises(InputError, match="combs: expected at most as many as there are carriers"):
+        Reference.of(REFERENCE.model_dump(mode="json") | {"combs": 5})
+
+
 @pytest.mark.parametrize("start", [-1, 33])
 def test_a_symbol_outside_the_scene_is_refused(start):
     with pytest.raises(ValueError, match="does not lie within the 40 samples"):

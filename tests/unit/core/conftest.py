@@ -92,6 +92,9 @@ def _rows(task: TaskID, split: str, spec: object) -> list[dict]:
             row["mixture_and_source"] = (
                 np.random.default_rng([number, len(split)]).normal(size=4 * spec.shape[0]).tolist()
             )
+        elif spec.target == "caption":
+            thing = ("a weak tone", "noise in the band")[number // 12 % 2]
+            row["captions"] = [thing, f"only {thing}", f"{thing} of kind {number % 5}"]
         elif spec.target == "answer":
             asked = spec.readout.questions.values()
             texts = [kind.texts[number % len(kind.texts)].replace("{}", kind.heads[number % 2 - 1]) for kind in asked]
@@ -114,6 +117,8 @@ def _iq(rows: list[dict], spec: object, rng: np.random.Generator) -> np.ndarray:
             turn = 360.0 * np.argmax(row["beam_power"]) / len(spec.classes)
         elif "channel" in row:
             turn = np.rad2deg(np.angle(complex(*row["channel"][:2])))
+        elif "captions" in row:
+            turn = 180.0 * (row["captions"][0] == "a weak tone")
         elif "qa" in row:
             turn = 180.0 * next(iter(spec.readout.questions.values())).answers.index(row["qa"][1])
         elif turn is None:

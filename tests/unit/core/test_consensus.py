@@ -1,5 +1,7 @@
 """Captions as labels, and the readout that takes the one on which the nearest fit scenes agree."""
 
+import importlib.util
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -148,6 +150,17 @@ def test_metrics_that_fit() -> None:
     assert metric_of(spec(), "CIDER").tokenizer == "13a-lower"
     with pytest.raises(InputError, match="AUC"):
         check_metrics({TaskID.E_S2T_CAP: spec(metric="AUC")}, "r")
+
+
+def test_without_nltk_a_task_of_captions_says_what_it_needs_and_others_run(monkeypatch) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "nltk" else real(name, *rest))
+    monkeypatch.setattr(METRICS, "_made", {})
+    with pytest.raises(InputError, match=r"r: tasks\.E-S2T-CAP\.metric: Meteor: METEOR needs nltk: .*extra 'text'"):
+        check_metrics({TaskID.E_S2T_CAP: spec()}, "r")
+    check_metrics({TaskID.E_S2T_CAP: spec(secondary_metrics=["Bleu"])}, "r")
+    with pytest.raises(InputError, match="AUC does not measure target caption, expected Bleu, CIDER"):
+        check_metrics({TaskID.E_S2T_CAP: spec(metric="AUC", secondary_metrics=[])}, "r")
 
 
 def test_labels_that_are_no_captions_are_none() -> None:

@@ -38,7 +38,7 @@ SCENES = {
     "E-ID-DRONE": 80,
     "E-SC-SEP": 80,
     "E-CH-BEAM": 200,
-    "E-CH-CSI": 80,
+    "E-CH-CSI": 200,
     "E-S2T-CAP": 200,
     "E-S2T-QA": 200,
 }

@@ -38,6 +38,7 @@ SECONDARY = {
     TaskID.E_LOC_LOS: [(OODAxis.FREQUENCY_BAND, True)],
     TaskID.E_ID_DRONE: [(OODAxis.WAVEFORM, False)],
     TaskID.E_SC_SENSE: [(OODAxis.WAVEFORM, False)],
+    TaskID.E_CH_CSI: [(OODAxis.FREQUENCY_BAND, False)],
     TaskID.E_SC_ANOM: [(OODAxis.RECEIVER, False)],
 }
 PRIMARY = (
