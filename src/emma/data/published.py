@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -94,10 +95,9 @@ def _probe(path: Path, spec: TaskSpec) -> Probe:
     exact = [field.name for field in index.schema if field.name in _EXACT or _is_exact(field.type)]
     columns = {name: index[name].to_pylist() for name in exact if name not in {"scene_id", "iq_sha256"}}
     numbers = np.empty(0)
-    if not pa.types.is_string(label.type):
+    if not _is_exact(label.type):
         known = target_of(spec).numbers(index[label.name])[rows]
-        # Of several numbers the mean place: where most of them lie.
-        numbers = known if known.ndim == 1 else known @ np.arange(known.shape[1]) / np.maximum(known.sum(axis=1), 1e-30)
+        numbers = known if known.ndim == 1 else _projected(known.reshape(len(known), -1))[1].real
     level, projection = _levels(path)
     return Probe(
         scenes=index.num_rows,
@@ -109,6 +109,7 @@ def _probe(path: Path, spec: TaskSpec) -> Probe:
 
 
 def _is_exact(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_list(kind) else kind
     return bool(pa.types.is_string(kind) or pa.types.is_integer(kind))
 
 
@@ -116,13 +117,18 @@ def _levels(path: Path) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Level and projection ``[N]`` of every scene of a file."""
     levels, projections = [], []
     for _, iq in iterate_scenes(path, verify=False):
-        flat = iq.reshape(len(iq), -1).astype(np.complex128)
-        # Quadratic phases: no two samples, and no shift of them, count alike.
-        phases = np.exp(2j * np.pi * ((np.arange(flat.shape[1]) ** 2 * 0.6180339887498949) % 1.0))
-        level = np.sqrt(np.mean(np.abs(flat) ** 2, axis=1))
+        level, projection = _projected(iq.reshape(len(iq), -1).astype(np.complex128))
         levels.append(level)
-        projections.append((flat @ phases).real / np.sqrt(flat.shape[1]) / np.maximum(level, 1e-30))
+        projections.append(projection.real)
     return np.concatenate(levels), np.concatenate(projections)
+
+
+def _projected(flat: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.complex128]]:
+    """Level ``[N]`` of numbers ``[N, K]``, and their projection on fixed phases relative to it."""
+    # Quadratic phases: no two numbers, and no shift of them, count alike.
+    phases = np.exp(2j * np.pi * ((np.arange(flat.shape[1]) ** 2 * 0.6180339887498949) % 1.0))
+    level = np.sqrt(np.mean(np.abs(flat) ** 2, axis=1))
+    return level, flat @ phases / np.sqrt(flat.shape[1]) / np.maximum(level, 1e-30)
 
 
 def _written(numbers: NDArray[np.float64]) -> str:
