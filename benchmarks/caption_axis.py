@@ -1,6 +1,6 @@
 """E-S2T-CAP: what floor, detector, features and truth score at each unseen SNR regime, and what unseen costs.
 
-    python benchmarks/caption_axis.py [--train 400] [--dev 200]
+    python benchmarks/caption_axis.py [--train 400] [--dev 200] [--rows prior dsp ...]
 
 CIDEr-D of the pinned readout, fit on the other regimes of v1.0, and the cost against as many fit scenes of all of them,
 on the same scenes and by their document frequencies, with the standard error of the paired difference. The last row is
@@ -16,15 +16,15 @@ from sklearn.feature_extraction.text import CountVectorizer
 from threadpoolctl import threadpool_limits
 from torch import nn
 
+from common.agreement import Agreement
 from common.streams import stream
+from common.tokenizers import tokenize
 from emma.backbones.classical import occupancy
 from emma.backbones.conv import random_conv
 from emma.backbones.dsp import build
 from emma.data.extends import read_extended
 from emma.data.release import load_release_config
 from emma.metrics import METRICS
-from emma.metrics.agreement import Agreement
-from emma.metrics.tokenizers import tokenize
 from emma.readouts import make_readout
 from emma.tasks import TaskID
 from rfgen.recipe import Recipe
@@ -109,6 +109,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--train", type=int, default=400, help="fit scenes a regime, a multiple of 40")
     parser.add_argument("--dev", type=int, default=200, help="scored scenes a regime, a multiple of 40")
+    parser.add_argument("--rows", nargs="*", help="these rows alone")
     options = parser.parse_args()
     threadpool_limits(1)
     torch.set_num_threads(1)
@@ -125,22 +126,25 @@ def main() -> None:
         sides.append((iq, np.fromiter(captions, object, len(captions)), regimes))
 
     def embedded(backbone):
+        unit = [iq / np.sqrt(np.mean(np.abs(iq) ** 2, axis=(1, 2), keepdims=True)) for iq, _, _ in sides]
         return [
             np.concatenate([backbone.embed(iq[k : k + 100], 2e7, 2.44e9) for k in range(0, len(iq), 100)])
-            for iq, _, _ in sides
+            for iq in unit
         ]
 
     rows = {
-        "prior": [np.zeros((len(iq), 0)) for iq, _, _ in sides],
-        "random_conv": embedded(random_conv()),
-        "dsp": embedded(build()),
-        "spectrogram": [spectrogram(iq) for iq, _, _ in sides],
-        "band_detector": embedded(occupancy.band_detector()),
-        "network": [spectrogram(iq) for iq, _, _ in sides],
-        "oracle": [np.concatenate(list(truths(recipe, TASK.value, s, None, config.seed))) for s in ("TRAIN", "DEV")],
+        "prior": lambda: [np.zeros((len(iq), 0)) for iq, _, _ in sides],
+        "random_conv": lambda: embedded(random_conv()),
+        "spectrogram": lambda: [spectrogram(iq) for iq, _, _ in sides],
+        "dsp": lambda: embedded(build()),
+        "network": lambda: [spectrogram(iq) for iq, _, _ in sides],
+        "band_detector": lambda: embedded(occupancy.band_detector()),
+        "oracle": lambda: [
+            np.concatenate(list(truths(recipe, TASK.value, split, None, config.seed))) for split in ("TRAIN", "DEV")
+        ],
     }
     (_, known, fit_regime), (_, references, regime) = sides
-    rng, at = np.random.default_rng(0), [regime == value for value in spec.held_out]
+    at = [regime == value for value in spec.held_out]
     task = recipe.tasks[TASK.value]
     others = [
         grammar.captions(scene, stream(0, "another", *key, number))[0]
@@ -156,11 +160,11 @@ def main() -> None:
         print(f"{name}: {', '.join(parts)}; {mean:.3f} ({cost:+.3f} +- {error:.3f})", flush=True)
 
     print("CIDEr-D (cost of unseen), by regime; mean of each")
-    for name, (fit, scored) in rows.items():
-        cells = []
+    for name in options.rows or rows:
+        (fit, scored), cells = rows[name](), []
         for value, own in zip(spec.held_out, at, strict=True):
             rest = np.flatnonzero(fit_regime != value)
-            mixed = np.sort(rng.choice(len(fit), len(rest), replace=False))
+            mixed = np.sort(np.random.default_rng(0).choice(len(fit), len(rest), replace=False))
             make = (lambda: Network(spec)) if name == "network" else (lambda: make_readout(spec))
             answers = [make().fit(fit[part], known[part]).scores(scored[own])[:, 0] for part in (rest, mixed)]
             unseen, met = (sample_scores(list(texts), references[own]) for texts in answers)
