@@ -16,15 +16,15 @@ from sklearn.feature_extraction.text import CountVectorizer
 from threadpoolctl import threadpool_limits
 from torch import nn
 
+from common.agreement import Agreement
 from common.streams import stream
+from common.tokenizers import tokenize
 from emma.backbones.classical import occupancy
 from emma.backbones.conv import random_conv
 from emma.backbones.dsp import build
 from emma.data.extends import read_extended
 from emma.data.release import load_release_config
 from emma.metrics import METRICS
-from emma.metrics.agreement import Agreement
-from emma.metrics.tokenizers import tokenize
 from emma.readouts import make_readout
 from emma.tasks import TaskID
 from rfgen.recipe import Recipe

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from emma.metrics.agreement import closeness, ngrams
+from common.agreement import closeness, ngrams
+from common.tokenizers import DEFAULT_TOKENIZER, Tokenizer, tokenizer_of
 from emma.metrics.base import (
     Floats,
     Metric,
@@ -22,7 +23,6 @@ from emma.metrics.base import (
     weighted_sums,
 )
 from emma.metrics.text import string_samples
-from emma.metrics.tokenizers import DEFAULT_TOKENIZER, Tokenizer, tokenizer_of
 
 
 class Bleu(Metric):
@@ -30,7 +30,7 @@ class Bleu(Metric):
 
     ``preds``: N strings. ``target``: N lists of one or more references. Geometric mean of the clipped 1- to 4-gram
     precisions over the corpus, times the brevity penalty against the reference nearest in length (the shorter of two
-    equally near). Tokens as the tokenizer named makes them (``emma.metrics.tokenizers``). A corpus without a common
+    equally near). Tokens as the tokenizer named makes them (``common.tokenizers``). A corpus without a common
     4-gram gives 0 by definition, so texts under four tokens do.
 
     The value is torchmetrics' (``BLEUScore``), counting in float64 (in float32 it is exact only up to 2**24 n-grams).
@@ -109,7 +109,7 @@ class CIDER(Metric):
     clipped to the reference's counts, times a Gaussian of the difference in length (sigma 6), averaged over n = 1..4
     and over the references, times 10. Document frequencies come from the N reference sets given: score one fold at a
     time. An n-gram that stands in every reference set weighs nothing. A resample has its own document frequencies.
-    Tokens as the tokenizer named makes them (``emma.metrics.tokenizers``). No library form that this package may ship:
+    Tokens as the tokenizer named makes them (``common.tokenizers``). No library form that this package may ship:
     numpy and scipy, after the recipe of the COCO caption evaluation.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from emma.metrics.tokenizers import tokenizer_of
+from common.tokenizers import tokenizer_of
 
 if TYPE_CHECKING:
     from emma.metrics.base import Metric
@@ -81,7 +81,7 @@ def make_metric(name: str, *, k: int | None = None, tokenizer: str | None = None
     Args:
         name: a name of METRICS.
         k: the k of ``TopKAccuracy``; 5 by default.
-        tokenizer: the tokenizer of the caption metrics, a name of ``emma.metrics.tokenizers.TOKENIZERS``;
+        tokenizer: the tokenizer of the caption metrics, a name of ``common.tokenizers.TOKENIZERS``;
             ``13a-lower`` by default.
 
     Raises:

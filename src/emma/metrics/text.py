@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from common.tokenizers import DEFAULT_TOKENIZER, tokenizer_of
 from emma.metrics.base import Floats, Mask, SampleMean, Takes, same_length
-from emma.metrics.tokenizers import DEFAULT_TOKENIZER, tokenizer_of
 
 
 def string_samples(preds: Any, target: Any) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
@@ -131,7 +131,7 @@ class Meteor(SampleMean):
     """METEOR as nltk computes it, averaged over samples; dimensionless, in [0, 1], higher is better.
 
     ``preds``: N strings. ``target``: N lists of one or more references, the best of which counts. Tokens as the
-    tokenizer named makes them (``emma.metrics.tokenizers``). A weighted mean of unigram precision and recall (alpha
+    tokenizer named makes them (``common.tokenizers``). A weighted mean of unigram precision and recall (alpha
     0.9), less a penalty for broken order (beta 3, gamma 0.5), over words matched by form, then by Porter stem, then by
     WordNet 3.0. nltk looks *stems* up in WordNet, so that ``car`` and ``automobile`` (stem ``automobil``) do not match;
     its number is kept for comparability. Even two equal texts score under 1.

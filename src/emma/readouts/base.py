@@ -100,13 +100,18 @@ class Readout(ABC):
             self.tensors[self.linear] = basis @ self.tensors[self.linear]
         return self
 
+    def fitted_width(self, width: int) -> int:
+        """Features that a fit sees of a row of so many: all of them, or of a dense readout those of one window."""
+        return width
+
     def check_capacity(self, width: int) -> None:
         """Raise InputError where an embedding is wider, or the head on it larger, than pinned."""
-        if width > self.spec.max_embedding_dim:
-            raise InputError(f"embedding_dim: {width} is wider than the pinned {self.spec.max_embedding_dim}")
-        if self.parameters(width) > self.spec.max_parameters:
+        own = self.fitted_width(width)
+        if own > self.spec.max_embedding_dim:
+            raise InputError(f"embedding_dim: {own} is wider than the pinned {self.spec.max_embedding_dim}")
+        if self.parameters(own) > self.spec.max_parameters:
             raise InputError(
-                f"readout: {self.parameters(width)} parameters for width {width}, over the pinned "
+                f"readout: {self.parameters(own)} parameters for width {own}, over the pinned "
                 f"{self.spec.max_parameters}"
             )
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from emma.metrics.agreement import Agreement
+from common.agreement import Agreement
 from emma.readouts.base import Floats, Readout, standardise
 
 #: Decimals to which cosines and agreements count: what lies closer is a tie, on every machine.

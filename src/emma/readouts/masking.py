@@ -47,11 +47,11 @@ class Masking(Readout):
         """One regression with intercept per real and imaginary part of a line, on ``width`` features of a window."""
         return 2 * self._cut[0] * (width + 1)
 
-    def check_capacity(self, width: int) -> None:
-        """As for other readouts, by the part of a row that is one window's."""
+    def fitted_width(self, width: int) -> int:
+        """The part of a row that is one window's; InputError for a row that windows do not share evenly."""
         if width % self.windows:
             raise InputError(f"embedding_dim: {width}, expected a multiple of the {self.windows} windows of a scene")
-        super().check_capacity(width // self.windows)
+        return width // self.windows
 
     def fit(self, features: NDArray[Any], target: Any, groups: Any = None) -> Self:
         """Choose the regularisation and fit: see ``Readout.fit``; features are ``[N, windows D]``."""
@@ -77,7 +77,7 @@ class Masking(Readout):
 
     def _rows(self, features: NDArray[Any]) -> NDArray[Any]:
         """Windows' embeddings ``[N windows, D]`` of rows of scenes."""
-        return features.reshape(len(features) * self.windows, features.shape[1] // self.windows)
+        return features.reshape(len(features) * self.windows, self.fitted_width(features.shape[1]))
 
     def _blocks(self, features: NDArray[Any]) -> Iterator[tuple[slice, Floats]]:
         """A few scenes at a time, with the standardised embeddings of their windows."""

@@ -3,12 +3,17 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 
 from common.errors import InputError
+from emma.audit.checkup import Sample, Subject
+from emma.audit.checkup.checks import Capacity
 from emma.backbones.config import ModelConfig
+from emma.backbones.cost import cost_of
 from emma.backbones.dense import DenseContract, contracts_of, row_width, task_contract, window_options, windowed
 from emma.backbones.embed import UnsuitedError, embed_batch
 from emma.backbones.inputs import Contract
+from emma.data.provenance import Provenance
 from emma.data.release import load_release_config
 from emma.tasks import TaskID
 
@@ -116,3 +121,32 @@ def test_one_function_says_it_for_every_task() -> None:
 def test_another_text_is_no_window(option: str) -> None:
     with pytest.raises(InputError, match=r"--windows: .*, expected TASK=SAMPLES/HOP"):
         contracts_of(Contract(), [option])
+
+
+def test_a_look_before_the_run_counts_a_window() -> None:
+    config, rng = ModelConfig(name="m", factory="a:b", pretraining="unknown"), np.random.default_rng(0)
+    iq = (rng.standard_normal((16, 1, 1024)) + 1j * rng.standard_normal((16, 1, 1024))).astype(np.complex64)
+    task = TaskID.E_SC_SEP
+    subject = Subject(config, {task: TINY[task]}, {task: Sample(iq, table(16), "x")}, lambda: (Seen(), None))
+    subject.backbone = Seen()
+    assert subject.rows(task).shape == (16, 13 * 4)
+    assert Capacity().look_at(subject, task) == "2,560 of 1,049,088 parameters"
+
+
+def test_what_it_costs_is_that_of_all_windows() -> None:
+    """Calls are counted window by window, and a row is as wide as they are together."""
+    config = ModelConfig(name="m", factory="a:b", pretraining="unknown")
+    linear = torch.nn.Linear(256, 4)
+
+    class Net(Seen):
+        def __init__(self) -> None:
+            self.net = linear
+
+        def embed(self, iq, sample_rate_hz, center_frequency_hz):
+            return self.net(torch.from_numpy(np.ascontiguousarray(iq[:, 0].real))).detach().numpy()
+
+    task, iq = TaskID.E_SC_SEP, ramp(3, 1024)
+    contracts = contracts_of(config, window_options(TINY))
+    provenance = Provenance.of("m", config, "unknown")
+    cost = cost_of(config, Net(), provenance, {task: (iq, table(3))}, {}, None, contracts)
+    assert (cost.tasks[task].width, cost.tasks[task].macs) == (52, 13 * 256 * 4)

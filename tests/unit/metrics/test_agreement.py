@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from common.agreement import Agreement, closeness, ngrams
+from common.tokenizers import tokenize
 from emma.metrics import CIDER
-from emma.metrics.agreement import Agreement, closeness, ngrams
-from emma.metrics.tokenizers import tokenize
 
 WORDS = ["a", "a", "a", "weak", "strong", "tone", "tone", "noise", "and", "burst"]
 

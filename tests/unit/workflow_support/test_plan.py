@@ -235,6 +235,18 @@ def test_captures_of_ones_own_are_reported_beside_the_surrogates(root):
     assert names["[{'name':"] == {"sim_to_real_captures.json", "sim_to_real_captures.md"}
 
 
+def test_programs_are_told_the_windows_that_a_readout_pins(root):
+    """Of those tasks alone, so that another task's jobs do not depend on them; another window is another command."""
+    plan = Plan(CONFIG | {"release": "tiny"}, root)
+    assert plan.windows("E-LOC-AOA") == plan.windows() == ""
+    assert plan.windows("E-SC-SEP") == plan.windows(*plan.tasks) == "--windows E-SC-SEP=256/64"
+    path = root / "config/releases/base.yaml"
+    path.write_text(
+        path.read_text().replace("      window: 256\n      hop: 64\n", "      window: 128\n      hop: 64\n")
+    )
+    assert Plan(CONFIG | {"release": "tiny"}, root).windows("E-SC-SEP") == "--windows E-SC-SEP=128/64"
+
+
 ESTIMATES = {"view": "csi"}
 
 
@@ -248,7 +260,7 @@ def refused_view(root, release, **change):
 def test_a_view_of_channel_estimates_is_refused_where_scenes_carry_no_reference(root):
     said = "config/models/dsp.yaml: view: csi: scenes of {} in release {} carry no reference symbol, {}"
     others = "E-ID-DRONE, E-ID-FP, E-ID-AMC"
-    later = f"{others}, E-SC-SENSE"
+    later = f"{others}, E-SC-SENSE, E-SC-ANOM, E-SC-SEP, E-S2T-CAP, E-S2T-QA"
     expected = "expected tasks: [E-LOC-AOA, E-LOC-LOS, E-CH-BEAM, E-CH-CSI]"
     assert refused_view(root, "v1.0") == said.format(later, "v1.0", expected)
     every = f"E-LOC-AOA, E-LOC-LOS, {others}"

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from common.agreement import Agreement
 from emma.data.scenes import iterate_scenes
 from emma.evaluation.probes import TaskFolds
-from emma.metrics.agreement import Agreement
 from rfgen.recipe import Recipe
 from rfgen.scenes import truths
 

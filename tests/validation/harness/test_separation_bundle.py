@@ -8,8 +8,10 @@ import yaml
 
 from emma import Split
 from emma.audit.submissions import Bundle, Expected, score, validate
+from emma.audit.verify.fits import REAPPLIED
 from emma.data.protocols import board_protocols
-from emma.readouts import make_readout
+from emma.evaluation.prediction import query_scores
+from emma.readouts import load_readout, make_readout
 from emma.tasks import TaskID
 from emma.version import HARNESS_VERSION
 
@@ -133,3 +135,15 @@ def test_other_waveforms_change_the_score(folder, run, expected) -> None:
         score(bundle, expected).record.tasks[TASK].values["gfsk"].score
         < run.record.tasks[TASK].values["gfsk"].score - 5
     )
+
+
+def test_one_sample_of_the_quietest_waveform_is_seen_by_the_audit(small, run) -> None:
+    """Waveforms are compared by their own size: the loudest scene of a fold hides none of the others."""
+    spec, fold = small.manifest.spec(TASK), run.folds["leave-one-waveform-out"]["gfsk"]
+    readout = load_readout(spec, fold.tensors)
+    again = query_scores(readout, small.embedded(TASK, "wiener_mask"), fold.predictions)
+    stored = readout.target.read(fold.predictions["scores"], "scores")
+    assert readout.target.distance(stored, again) <= REAPPLIED
+    quietest = int(np.abs(stored).max(axis=1).argmin())
+    stored[quietest, 100] += 0.02 * np.abs(stored[quietest]).max()
+    assert readout.target.distance(stored, again) > REAPPLIED

@@ -6,8 +6,8 @@ import torch
 from torchmetrics import classification as tc
 from torchmetrics import functional as tf
 
+from common.tokenizers import tokenize
 from emma.metrics import METRICS, TopKAccuracy
-from emma.metrics.tokenizers import tokenize
 
 RNG = np.random.default_rng(5)
 SCORES, TARGET = RNG.random(400), RNG.integers(0, 2, 400)

@@ -92,7 +92,8 @@ class Capacity(TaskCheck):
         sample, readout = subject.samples[task], make_readout(subject.specs[task])
         width = row_width(sample.contract(subject.config), subject.backbone.embedding_dim, sample.iq.shape)
         readout.check_capacity(width)
-        return f"{readout.parameters(width):,} of {readout.spec.max_parameters:,} parameters"
+        count = readout.parameters(readout.fitted_width(width))
+        return f"{count:,} of {readout.spec.max_parameters:,} parameters"
 
 
 class Finite(TaskCheck):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from emma.metrics.tokenizers import DEFAULT_TOKENIZER, tokenizer_of
+from common.tokenizers import DEFAULT_TOKENIZER, tokenizer_of
 
 Floats = NDArray[np.float64]
 
@@ -34,7 +34,7 @@ class Agreement:
         texts: T texts.
         document: the document ``[T]``, from 0 on, that each text belongs to, in which an n-gram counts once; -1 for a
             text of none.
-        tokenizer: a name of ``emma.metrics.tokenizers``.
+        tokenizer: a name of ``common.tokenizers``.
 
     Reference: Vedantam, Zitnick and Parikh, "CIDEr: consensus-based image description evaluation", CVPR 2015,
     arXiv:1411.5726.
