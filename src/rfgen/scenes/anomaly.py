@@ -30,6 +30,9 @@ from rfgen.waveforms.traffic import FAMILIES, RATE, Families
 #: What `detail` says of a scene without an anomaly.
 NORMAL = "normal"
 
+# Chunks between the turns at which two receivers start.
+_CHUNKS = 16
+
 
 @dataclass(frozen=True)
 class Observed:
@@ -115,8 +118,8 @@ class Anomaly(ReceivedTask):
         rng = stream(seed, name, split, *key)
         n = self.chunk
         wrong = self._anomalous if split in {"DEV", "HOLDOUT"} else 0
-        # Receivers, and chunks of each, go on with the turns of those before.
-        before = list(self.groups(setting, split)).index(key[0]) * self.counts[split] // n + key[2]
+        # Chunks go on with the turns of those before; each receiver starts at its own, however many chunks there are.
+        before = list(self.groups(setting, split)).index(key[0]) * _CHUNKS + key[2]
         turns = [before * count + i for count in (wrong, n - wrong) for i in range(count)]
         order = rng.permutation(n)
         kinds, families = zip(*(self._turn(turns[i]) for i in order), strict=True)
