@@ -330,3 +330,14 @@ def test_a_capture_set_without_a_reference_is_told_to_be_unsuited(tmp_path):
     table = Embeddings.read(out)
     assert table.unsuited == "model dsp: view csi: the scenes carry no reference symbol"
     assert len(table.values) == 0
+
+
+def test_every_comb_of_a_symbol_lies_in_a_scene_that_starts_no_later():
+    """The last start of one that a stand-in of a checkup gives: one sample later, and the view refuses."""
+    two = REFERENCE.model_copy(update={"combs": 2})
+    assert (REFERENCE.last_start(40), two.last_start(40)) == (32, 22)
+    for reference in (REFERENCE, two):
+        last = reference.last_start(40)
+        assert channel_estimate(noise(), np.full(3, last), reference).shape == (3, 4, 4)
+        with pytest.raises(ValueError, match="does not lie within the 40 samples"):
+            channel_estimate(noise(), np.full(3, last + 1), reference)
