@@ -98,6 +98,7 @@ def test_pilots_give_the_channel_but_for_the_stated_noise(converted) -> None:
     ratio = error * 2 * snr
     assert np.mean(ratio) == pytest.approx(1, abs=5 / np.sqrt(90 * 512))
     assert ratio.std() < 3 / np.sqrt(512)
+    assert len(set(snr)) == 90
     assert 0 <= 10 * np.log10(snr.min()) < 3 < 17 < 10 * np.log10(snr.max()) <= 20
 
 
