@@ -137,7 +137,7 @@ def example_scenes(
         told = f"{count} scenes of complex noise (no scenes there, and these need ray tables)"
         index = pa.table(columns)
         if (reference := Reference.of(params.known_symbol())) is not None:
-            starts = np.linspace(reference.prefix, params.samples - reference.size, count).astype(np.int64)
+            starts = np.linspace(reference.prefix, reference.last_start(params.samples), count).astype(np.int64)
             index = index.append_column(REFERENCE_START, pa.array(starts)).replace_schema_metadata(reference.metadata)
         return noise.astype(np.complex64), index, told
     keys = chunk_keys(recipe, task.value, Split.DEV.value)

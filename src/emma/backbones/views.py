@@ -53,8 +53,7 @@ def channel_estimate(iq: IQ, starts: NDArray[np.int64], reference: Reference) ->
         ValueError: a body that does not lie in the scene.
     """
     period, carriers = reference.size + reference.prefix, np.array(reference.carriers)
-    last = iq.shape[2] - reference.size - (reference.combs - 1) * period
-    if len(starts) and not 0 <= starts.min() <= starts.max() <= last:
+    if len(starts) and not 0 <= starts.min() <= starts.max() <= reference.last_start(iq.shape[2]):
         raise ValueError(f"view csi: the reference symbol does not lie within the {iq.shape[2]} samples of a scene")
     comb = np.arange(reference.combs)[:, None] * period
     places = starts[:, None, None, None] + comb + np.arange(reference.size)

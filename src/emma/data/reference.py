@@ -60,6 +60,10 @@ class Reference(Strict):
         sent: NDArray[np.complex128] = np.array(self.values) @ np.array([1, 1j])
         return sent
 
+    def last_start(self, samples: int) -> int:
+        """The last sample at which the body of the first symbol may start, for all to lie in so many samples."""
+        return samples - self.size - (self.combs - 1) * (self.size + self.prefix)
+
     @property
     def metadata(self) -> dict[str, str]:
         """Entry of a scene file's schema metadata: canonical JSON, which says nothing of a single symbol's comb."""
