@@ -27,6 +27,7 @@ from emma.captures.records import Conversion, ConversionRecord
 from emma.captures.settings import ADAPTER_CLASSES, Adapter, CaptureEntry, SceneShape
 from emma.captures.tables import Row, number, parse_table
 from emma.data.labels import AZIMUTH, CLASS, DETAIL, labels_beside, read_labels, target_field
+from emma.data.reference import REFERENCE_START, Reference
 from emma.data.release import split_record
 from emma.data.samples import convert, iq_hashes
 from emma.data.scenes import METADATA_SCHEMA, SceneChunk, read_index, write_scenes
@@ -43,6 +44,7 @@ class Scenes:
     ``name`` says where a scene comes from, in messages. ``label`` is the set's own: degrees, one of its classes, or
     what the adapter's ``target`` encodes;
     ``session`` is what is drawn as a whole; ``center_frequency_hz`` 0 where nobody states it; ``detail`` further facts.
+    With a ``reference`` symbol, one for the whole set, ``reference_start`` says at which sample each scene has it.
     """
 
     iq: NDArray[np.complex64]
@@ -53,6 +55,8 @@ class Scenes:
     device: Sequence[str | None] = ()
     snr_db: Sequence[float] = ()
     detail: Sequence[Mapping[str, Any]] = field(default=())
+    reference: Reference | None = None
+    reference_start: Sequence[int] = ()
 
 
 class RealCaptureAdapter(ABC):
@@ -161,7 +165,7 @@ class RealCaptureAdapter(ABC):
                     f"copied file can be named under leave_out of real_captures.{self.entry.name})"
                 )
             self._names[iq_sha256] = name
-        return SceneChunk(scenes.iq, self._metadata(scenes), self._labels(scenes))
+        return SceneChunk(scenes.iq, self._metadata(scenes), self._labels(scenes), scenes.reference)
 
     def _labels(self, scenes: Scenes) -> dict[str, list[Any]]:
         """Label columns; ``detail`` where the set gives further facts."""
@@ -191,7 +195,8 @@ class RealCaptureAdapter(ABC):
             "sample_rate_hz": [self._rate()] * n,
             "center_frequency_hz": carriers,
         }
-        return {name: known.get(name, [None] * n) for name in METADATA_SCHEMA.names}
+        columns = {name: known.get(name, [None] * n) for name in METADATA_SCHEMA.names}
+        return columns | ({REFERENCE_START.name: list(scenes.reference_start)} if scenes.reference else {})
 
     @property
     def scene(self) -> SceneShape:

@@ -24,6 +24,7 @@ Adapter = Literal[
     "mixed_iq",
     "sat_audio",
     "beam_sounding",
+    "beam_sounding_csi",
 ]
 
 #: Class of each adapter, ``module:name``, imported where a set is converted; the workflow takes its code from here.
@@ -38,13 +39,14 @@ ADAPTER_CLASSES: dict[Adapter, str] = {
     "mixed_iq": "emma.captures.recordings:MixedIqAdapter",
     "sat_audio": "emma.captures.audio:SatAudioAdapter",
     "beam_sounding": "emma.captures.beams:BeamSoundingAdapter",
+    "beam_sounding_csi": "emma.captures.pilots:PilotSoundingAdapter",
 }
 
 #: Adapters whose sets hold the positions of their array.
 GIVES_PLACES: tuple[Adapter, ...] = ("csi_array",)
 
 #: Adapters whose sets hold labels of the task's own kind: the entry maps none.
-GIVES_LABELS: tuple[Adapter, ...] = ("beam_sounding",)
+GIVES_LABELS: tuple[Adapter, ...] = ("beam_sounding", "beam_sounding_csi")
 
 _NAME = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 

@@ -9,6 +9,7 @@ import pytest
 
 from common.errors import InputError
 from common.files import read_yaml
+from emma.backbones.views import channel_estimate
 from emma.captures.adapters import adapter
 from emma.captures.in_domain import Side
 from emma.captures.scoring import Sides, capture_spec, score_capture
@@ -198,3 +199,16 @@ def test_keying_shows_in_the_bytes(captures):
         step = np.angle(x[1:] * x[:-1].conj())[loud]
         spread[scenes.label[0]].append(np.quantile(step, 0.8) - np.quantile(step, 0.2))
     assert np.median(spread["2FSK"]) > 2 * np.median(spread["OOK"])
+
+
+def test_pilots_hear_the_delay_of_the_sounding(captures):
+    """Every campaign's taps peak at the fourth of 256, a delay of two samples at half the rate: not at minus two."""
+    entry = CaptureEntry(name="set", adapter="beam_sounding_csi", path="x", task="E-CH-CSI")
+    shape = SceneShape(samples=320, sample_rate_hz=30.72e6)
+    delays = np.arange(-16.0, 16.0, 0.25)
+    for scenes in adapter(captures / "mmwave_beams", entry, shape).scenes():
+        carriers = np.array(scenes.reference.carriers)
+        heard = channel_estimate(scenes.iq, np.array(scenes.reference_start), scenes.reference)
+        back = np.exp(2j * np.pi * carriers[:, None] * delays / scenes.reference.size)
+        found = delays[(np.abs(heard @ back) ** 2).sum(axis=(0, 1)).argmax()]
+        assert found == pytest.approx(4.25 / 2, abs=0.25), scenes.session[0]
