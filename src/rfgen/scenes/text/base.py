@@ -84,7 +84,7 @@ class TextTask(SceneTask):
             ("bandwidths_hz", self.bandwidths_hz, BANDWIDTHS),
             ("below_db", self.below_db, POWERS),
         ):
-            if tuple(values) != known:
+            if set(values) != set(known):
                 raise ValueError(f"{key}: expected {', '.join(known)}")
         for name, (_, widest) in self.bandwidths_hz.items():
             if self._room(widest) < 0:
