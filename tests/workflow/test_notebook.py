@@ -43,4 +43,4 @@ def test_the_evaluator_gives_the_workflows_numbers_to_the_bit(finished, model, t
 def test_the_command_that_makes_the_scenes_is_one_of_the_workflow(fresh):
     """What the Evaluator asks for, where there are no results, is a target: release and scenes, and no model."""
     jobs = fresh.jobs(f"{results_folder('tiny')}/release/manifest.json")
-    assert jobs == {"channels": 2, "scenes": 14, "release_manifest": 1}
+    assert jobs == {"channels": 2, "scenes": 24, "release_manifest": 1}

@@ -82,7 +82,7 @@ def test_an_edit_of_one_models_config_reruns_that_model(project):
     config.write_text(config.read_text() + "batch_size: 32\n")
     jobs = project.jobs()
     assert jobs.pop("embed") == len(TaskID)
-    assert sum(jobs.pop(name) for name in list(jobs) if name.startswith("fit_")) == 28
+    assert sum(jobs.pop(name) for name in list(jobs) if name.startswith("fit_")) == 47
     assert jobs == dict.fromkeys(SCORINGS | {"cost", "run_record", "board", "page"}, 1)
     planned = project.run("--dry-run").stdout
     assert "model=dsp" in planned

@@ -10,7 +10,7 @@ import emma
 from common.errors import InputError
 from emma.backbones.config import ModelConfig
 from emma.data.provenance import Provenance
-from emma.metrics import UndefinedMetricError
+from emma.metrics import METRICS, UndefinedMetricError
 from emma.tasks import Split, TaskID
 
 
@@ -42,8 +42,12 @@ def test_features_that_know_the_label_beat_the_floor(runs, evaluator):
     assert floors[TaskID.E_ID_FP] == pytest.approx(1 / 4)
     assert floors[TaskID.E_ID_AMC] == pytest.approx(1 / 11)
     assert floors[TaskID.E_LOC_AOA] == pytest.approx(90, abs=5)
+    assert runs[TaskID.E_LOC_AOA].score < 45
     for task, run in runs.items():
-        assert run.score < 45 if task is TaskID.E_LOC_AOA else run.score > floors[task] + 0.1
+        if task is TaskID.E_SC_SEP:  # its mixtures and signals are noise here
+            continue
+        sign = 1 if METRICS[evaluator.manifest.tasks[task].metric].direction == "higher" else -1
+        assert sign * (run.score - floors[task]) > 0.1, task
 
 
 def test_the_manifest_of_a_run_pins_what_was_scored(runs, world):

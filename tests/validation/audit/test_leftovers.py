@@ -21,7 +21,7 @@ def narrowed(project, *, stress=True):
     publish_gap(results)
     publish_board(results)
     if stress:
-        metrics = sorted((results / "folds").glob("*/*/leave-one-snr-regime-out/*/metrics.json"))
+        metrics = sorted((results / "folds").glob("*/E-LOC-LOS/leave-one-snr-regime-out/*/metrics.json"))
         report = stress_report(load_manifest(results / "release/manifest.json"), metrics).model_dump(mode="json")
         (results / "reports/stress.json").write_text(json.dumps(report))
     (project / "run.json").rename(run)
