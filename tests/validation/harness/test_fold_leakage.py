@@ -41,9 +41,8 @@ def test_every_fold_of_every_protocol(small, task: str) -> None:
                 for axis, part in protocol.parts(value).items():
                     assert part in set(fit[axis.value])
                 continue
-            columns = {"leave-one-band-out": ["environment", "frequency_band"]}.get(
-                protocol.name, [protocol.axis.value]
-            )
+            layered = any(entry.layered for entry in spec.secondary if entry.ood_axis is protocol.axis)
+            columns = [spec.ood_axis.value, protocol.axis.value] if layered else [protocol.axis.value]
             for column, part in zip(columns, value.split("+"), strict=True):
                 assert part not in set(fit[column])
                 assert set(scored[column]) == {part}
