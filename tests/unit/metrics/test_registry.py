@@ -160,7 +160,7 @@ def test_metrics_with_what_a_release_pins():
 
 
 def test_the_tokenizer_named_is_the_one_used(monkeypatch):
-    from emma.metrics import tokenizers
+    from common import tokenizers
 
     letters = {"letters": lambda text: list(text.replace(" ", ""))}
     monkeypatch.setattr(tokenizers, "TOKENIZERS", {**tokenizers.TOKENIZERS, **letters})
