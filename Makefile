@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 SNAKEMAKE := $(if $(filter true 1,$(CI)),TTY_INTERACTIVE=0 )$(BIN)/snakemake --logger rich --cores $(CORES)
 PYTHON_SOURCES := src scripts tests benchmarks examples
 
-.PHONY: setup cluster leaderboard reports test test-code test-validity test-cluster lint types format freeze bench clean
+.PHONY: setup cluster leaderboard reports test test-code test-validity test-long test-cluster lint types format freeze bench clean
 
 setup: $(VENV)/installed
 
@@ -42,13 +42,19 @@ test: setup
 	$(MAKE) --no-print-directory --jobs 2 --output-sync=target --keep-going test-code test-validity
 
 # The folders of unit tests that take longest go with the shorter half.
-LONG_UNIT := $(addprefix tests/unit/,backbones/ core/ rfgen/)
+LONG_UNIT := $(addprefix tests/unit/,core/ rfgen/)
+
+# Whole runs of tiny beside the one that the other tests share: by `make test-long`, for want of time in `make test`.
+LONG := tests/workflow/test_captures.py tests/workflow/test_extending.py tests/validation/audit/test_holdout.py
 
 test-code: setup
-	$(BIN)/python -m pytest $(filter-out $(LONG_UNIT),$(wildcard tests/unit/*/)) tests/workflow
+	$(BIN)/python -m pytest $(filter-out $(LONG_UNIT),$(wildcard tests/unit/*/)) tests/workflow $(addprefix --ignore=,$(LONG))
 
 test-validity: setup
-	$(BIN)/python -m pytest $(LONG_UNIT) tests/validation
+	$(BIN)/python -m pytest $(LONG_UNIT) tests/validation $(addprefix --ignore=,$(LONG))
+
+test-long: setup
+	$(BIN)/python -m pytest $(LONG)
 
 # Apart from `make test`: what it installs is not in the lock.
 test-cluster: cluster
