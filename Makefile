@@ -45,7 +45,8 @@ test: setup
 LONG_UNIT := $(addprefix tests/unit/,core/ rfgen/)
 
 # Whole runs of tiny beside the one that the other tests share: by `make test-long`, for want of time in `make test`.
-LONG := tests/workflow/test_captures.py tests/workflow/test_extending.py tests/validation/audit/test_holdout.py
+LONG := $(addprefix tests/workflow/test_,captures.py extending.py module.py)
+LONG += tests/validation/audit/test_holdout.py tests/validation/harness/test_seed_determinism.py
 
 test-code: setup
 	$(BIN)/python -m pytest $(filter-out $(LONG_UNIT),$(wildcard tests/unit/*/)) tests/workflow $(addprefix --ignore=,$(LONG))
