@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 from measuring import Figure, deliver, figure, in_turn, parser
 
+from common.columns import matrix_to_lists
 from common.hashing import sha256, table_hash
 from emma.data.embeddings import EMBEDDING_SCHEMA
 from emma.data.samples import Stored
 from emma.data.scenes import METADATA_SCHEMA, identify_all
-from emma.data.tables import matrix_to_lists
 
 
 def embeddings(rows: int, width: int, runs: int) -> Figure:

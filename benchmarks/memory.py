@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import yaml
 from measuring import ROOT, Runs, deliver, figure, job, parser, process, processes_in_turn
 
+from common.columns import matrix_to_lists
 from emma.data.embeddings import EMBEDDING_SCHEMA
 from emma.data.extends import read_extended
 from emma.data.labels import CLASS
 from emma.data.scenes import METADATA_SCHEMA, SceneChunk, write_scenes
-from emma.data.tables import matrix_to_lists
 
 TASK, WIDTH = "E-LOC-LOS", 256
 ENVIRONMENTS, BANDS, LABELS = ("E_URBAN", "E_RURAL"), ("2.4GHz", "5.8GHz"), ("NLOS", "LOS")

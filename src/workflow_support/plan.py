@@ -222,15 +222,15 @@ class Plan:
 
     def _check_weights(self, config: ModelConfig, path: str) -> None:
         """Refuse a file of weights that is not there, or not the pinned one, before a job meets it."""
-        field, pinned = ("weights", config.weights) if config.onnx is None else ("onnx", config.onnx)
-        if pinned is None:
+        if config.pinned is None:
             return
         try:
-            found = file_sha256(self.root / pinned)
+            found = file_sha256(self.root / config.pinned)
         except OSError as error:
-            raise InputError(f"{path}: {field}: {pinned}: cannot be read ({error.strerror})") from None
+            field = "weights" if config.onnx is None else "onnx"
+            raise InputError(f"{path}: {field}: {config.pinned}: cannot be read ({error.strerror})") from None
         if found != config.weights_sha256:
-            raise InputError(f"{path}: weights_sha256: {pinned} has {found}, expected {config.weights_sha256}")
+            raise InputError(f"{path}: weights_sha256: {config.pinned} has {found}, expected {config.weights_sha256}")
 
     def notices(self) -> list[str]:
         """What is to be said of a model before the run, a line each: that it cannot see what a task asks for."""

@@ -140,6 +140,11 @@ class ModelConfig(Contract):
     ] = None
 
     @property
+    def pinned(self) -> str | None:
+        """The file whose SHA-256 is pinned: ``weights``, or ``onnx``."""
+        return self.weights if self.onnx is None else self.onnx
+
+    @property
     def has_weights(self) -> bool:
         """Whether there are weights, in a file or made by its pretrain rule."""
         return any(source is not None for source in (self.onnx, self.weights, self.pretrain))
@@ -159,7 +164,7 @@ class ModelConfig(Contract):
             raise ValueError("factory, onnx: expected exactly one of them")
         if self.onnx is not None and (self.pretrain is not None or self.weights is not None or self.options):
             raise ValueError("onnx: holds its own weights, expected no weights, options or pretrain")
-        pinned = self.weights if self.onnx is None else self.onnx
+        pinned = self.pinned
         if (pinned is not None) != (self.weights_sha256 is not None):
             raise ValueError("weights_sha256: expected with weights or onnx, and only then")
         if pinned is not None and Path(pinned).suffix != (".safetensors" if self.onnx is None else ".onnx"):

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from common.columns import matrix_to_lists
 from common.errors import InputError
 from common.files import atomic
 from emma.backbones.base import IQ, Backbone, Embeddings
@@ -25,7 +26,7 @@ from emma.data.embeddings import EMBEDDING_SCHEMA
 from emma.data.provenance import Provenance
 from emma.data.reference import REFERENCE_START, Reference, reference_of
 from emma.data.scenes import iterate_scenes
-from emma.data.tables import matrix_to_lists, unique_ids, write_table
+from emma.data.tables import unique_ids, write_table
 
 _LOG = logging.getLogger(__name__)
 

@@ -123,8 +123,7 @@ def _built(config: ModelConfig, weights: Mapping[str, NDArray[Any]] | None, root
 
 def weights_file(config: ModelConfig, root: str | Path = ".", trained: Path | None = None) -> Path | None:
     """The file of a model's weights: that which a rule made, or the pinned one; None where it has none."""
-    pinned = config.weights or config.onnx
-    return trained or (Path(root) / pinned if pinned else None)
+    return trained or (Path(root) / config.pinned if config.pinned else None)
 
 
 def build_onnx(config: ModelConfig, data: bytes, weights: Mapping[str, NDArray[Any]] | None) -> OnnxBackbone:

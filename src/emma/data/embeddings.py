@@ -8,17 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from common.columns import lists_to_matrix
 from common.errors import InputError
 from emma.data.provenance import Provenance, provenance_of
-from emma.data.tables import (
-    check_schema,
-    lists_to_matrix,
-    metadata_of,
-    open_parquet,
-    row_groups,
-    rows_of,
-    unique_ids,
-)
+from emma.data.tables import check_schema, metadata_of, open_parquet, row_groups, rows_of, unique_ids
 
 #: One row per scene; the list is the embedding, of the width in the schema metadata.
 EMBEDDING_SCHEMA = pa.schema(

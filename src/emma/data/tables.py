@@ -208,20 +208,3 @@ def rows_of(ids: pa.Array | pa.ChunkedArray, wanted: pa.Array | pa.ChunkedArray,
         missing = pc.filter(wanted, pc.is_null(rows))[0]
         raise InputError(f"{path}: scene_id: {missing} is missing")
     return np.asarray(rows.to_numpy())
-
-
-def lists_to_matrix(column: pa.ChunkedArray, width: int, path: str | Path) -> np.ndarray:
-    """A column of equally long number lists as a matrix ``[rows, width]``; InputError on any other length."""
-    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    if array.null_count or array.flatten().null_count:
-        raise InputError(f"{path}: null, expected lists of {width} numbers in every row")
-    if len(array) and not pc.all(pc.equal(pc.list_value_length(array), width)).as_py():
-        raise InputError(f"{path}: expected lists of {width} numbers in every row")
-    return np.asarray(array.flatten()).reshape(len(array), width)
-
-
-def matrix_to_lists(matrix: np.ndarray) -> pa.ListArray:
-    """A matrix ``[rows, width]`` as a column of number lists; ``width`` may be zero."""
-    rows, width = matrix.shape
-    offsets = pa.array(np.arange(rows + 1, dtype=np.int64) * width, pa.int32())
-    return pa.ListArray.from_arrays(offsets, pa.array(np.ascontiguousarray(matrix).reshape(-1)))

@@ -271,25 +271,30 @@ class SceneTask(Model, ABC):
         return Chunk(key, iq, columns, {} if split == POOL else labels, self.known_symbol())
 
 
-class LinkTask(SceneTask):
+class CountedTask(SceneTask):
+    """A task whose `scenes` count by split, per group and band."""
+
+    scenes: dict[Split, int]
+
+    @property
+    def counts(self) -> Mapping[Split, int]:
+        """Scenes by split, per group and band."""
+        return self.scenes
+
+
+class LinkTask(CountedTask):
     """A task whose scenes are links of environments, one link per scene."""
 
     needs_links = True
 
     environments: Names
     snr_db: Range
-    scenes: dict[Split, int]
 
     @model_validator(mode="after")
     def _check_environments(self) -> "LinkTask":
         if len(set(self.environments)) < 2:
             raise ValueError("environments: expected at least two different held-out values")
         return self
-
-    @property
-    def counts(self) -> Mapping[Split, int]:
-        """Scenes by split, per environment and band."""
-        return self.scenes
 
     @property
     def snr_limits_db(self) -> tuple[float, float]:

@@ -1,6 +1,5 @@
 """E-ID-AMC: eleven modulations with random symbol rate, pulse, carrier offset, phase and timing, and fading."""
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -13,17 +12,16 @@ from rfgen.physics.fields import Model, Names, Positive, Range
 from rfgen.physics.propagation import Links
 from rfgen.physics.types import Complexes, Floats, Samples
 from rfgen.scenes.base import (
-    POOL,
     Chunk,
     ChunkKey,
     Column,
     LabelColumns,
-    SceneTask,
     Setting,
     Split,
     frequency_shift,
     normalise_power,
 )
+from rfgen.scenes.regimes import RegimeTask
 from rfgen.waveforms import angular, likelihoods, linear
 
 MODULATIONS = ("OOK", "2FSK", "GFSK", "BPSK", "QPSK", "8PSK", "16QAM", "64QAM", "4PAM", "AM-DSB", "FM")
@@ -105,15 +103,13 @@ class Made:
     amplitude: Floats
 
 
-class Modulation(SceneTask):
+class Modulation(RegimeTask):
     """Modulations at three SNR regimes; `scenes` counts per regime and band, balanced over the classes."""
 
     names = ("E-ID-AMC",)
     label_columns: ClassVar[LabelColumns] = {"class": str, "detail": str}
 
     classes: Names
-    regimes_db: dict[str, Range]
-    scenes: dict[Split, int]
     samples_per_symbol: Range
     rolloff: Range
     fsk_index: Range
@@ -130,40 +126,12 @@ class Modulation(SceneTask):
                 raise ValueError(f"classes: unknown modulation {name!r}, expected {', '.join(MODULATIONS)}")
         if self.chunk % len(self.classes):
             raise ValueError(f"chunk: expected a multiple of the {len(self.classes)} classes, so that they balance")
-        if len(self.regimes_db) < 2:
-            raise ValueError("regimes_db: expected at least two held-out values")
         return self
-
-    @property
-    def counts(self) -> Mapping[Split, int]:
-        """Scenes by split, per regime and band."""
-        return self.scenes
-
-    @property
-    def snr_limits_db(self) -> tuple[float, float]:
-        """Lowest and highest SNR [dB] of the scored splits."""
-        lows, highs = zip(*self.regimes_db.values(), strict=True)
-        return min(lows), max(highs)
 
     @property
     def class_names(self) -> tuple[str, ...]:
         """The modulations."""
         return self.classes
-
-    def values_of(self, setting: Setting) -> dict[str, tuple[str, ...]]:
-        """Values that scenes of the scored splits can have, by the scene column of each axis."""
-        return super().values_of(setting) | {"snr_regime": tuple(self.regimes_db)}
-
-    def regimes_in(self, setting: Setting, split: Split) -> Mapping[str, tuple[float, float]]:
-        """SNR limits [dB] by regime in a split."""
-        if split == POOL:
-            limits = setting.pretrain.snr_db
-            return {setting.snr_regime(np.array(limits[:1]))[0]: limits}
-        return self.regimes_db
-
-    def groups(self, setting: Setting, split: Split) -> Iterable[str | int]:
-        """The SNR regimes of a split."""
-        return self.regimes_in(setting, split)
 
     def signals(self, modulation: str, n: int, rng: np.random.Generator, samples: int | None = None) -> Complexes:
         """`n` noise-free signals of one modulation, complex128 `[n, samples]`, about unit power."""

@@ -1,6 +1,6 @@
 """What the tasks of spectrum sensing share: receivers that are not alike, and the channel before them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from rfgen.physics.fields import Count, Model, Names, NonNegative, Range
 from rfgen.physics.hardware import Receiver, ReceiverPopulation
 from rfgen.physics.spurs import SpurPopulation, Spurs, draw_spurs, spur_lines
 from rfgen.physics.types import Complexes, Floats
-from rfgen.scenes.base import POOL, ChunkKey, SceneTask, Setting, Split
+from rfgen.scenes.base import POOL, ChunkKey, CountedTask, Setting, Split
 
 #: Samples made before and after the window; echoes are at most so late that they begin inside.
 LEAD, TAIL = 160, HALF
@@ -45,7 +45,7 @@ class FrontEnd:
     spurs: Spurs
 
 
-class ReceivedTask(SceneTask):
+class ReceivedTask(CountedTask):
     """A task whose held-out values are receivers; `scenes` count per receiver and band.
 
     Receivers come from the recipe's `hardware_seed` and are the same in every split; the pool's are met in turn.
@@ -57,18 +57,12 @@ class ReceivedTask(SceneTask):
     receiver: ReceiverPopulation
     spurs: SpurPopulation
     band_hz: NonNegative
-    scenes: dict[Split, int]
 
     @model_validator(mode="after")
     def _check_receivers(self) -> "ReceivedTask":
         if len(set(self.receivers)) < 2:
             raise ValueError("receivers: expected at least two different held-out values")
         return self
-
-    @property
-    def counts(self) -> Mapping[Split, int]:
-        """Scenes by split, per receiver and band."""
-        return self.scenes
 
     @property
     def snr_limits_db(self) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from common.streams import Seed, complex_normal, stream
 from rfgen.physics.fields import Count, Model, Positive, Range
 from rfgen.physics.propagation import Links
 from rfgen.physics.types import Complexes, Floats, Samples
-from rfgen.scenes.base import POOL, Chunk, ChunkKey, Column, LabelColumns, SceneTask, Setting, Split, frequency_shift
+from rfgen.scenes.base import POOL, Chunk, ChunkKey, Column, CountedTask, LabelColumns, Setting, Split, frequency_shift
 from rfgen.waveforms import linear, ofdm
 from rfgen.waveforms.interferers import FAMILIES, RATE, Interferers
 
@@ -40,7 +40,7 @@ class Mixed:
     sinr_db: Floats
 
 
-class Separation(SceneTask):
+class Separation(CountedTask):
     """A signal of interest, one interferer of a family and noise; `scenes` count per family.
 
     The SINR, in the column `snr_db`, is that of the window: the signal's power over that of interferer and noise. It is
@@ -58,7 +58,6 @@ class Separation(SceneTask):
     offset_hz: Positive
     families: Interferers
     mask: Masked
-    scenes: dict[Split, int]
 
     @model_validator(mode="after")
     def _check(self) -> "Separation":
@@ -75,11 +74,6 @@ class Separation(SceneTask):
         except ValueError as error:
             raise ValueError(f"mask: {error}") from None
         return self
-
-    @property
-    def counts(self) -> Mapping[Split, int]:
-        """Scenes by split, per family and band."""
-        return self.scenes
 
     @property
     def snr_limits_db(self) -> tuple[float, float]:

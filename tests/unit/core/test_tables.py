@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from common.columns import lists_to_matrix, matrix_to_lists
 from common.errors import InputError
-from emma.data.tables import lists_to_matrix, matrix_to_lists, metadata_of, read_table, rows_of, unique_ids, write_table
+from emma.data.tables import metadata_of, read_table, rows_of, unique_ids, write_table
 
 SCHEMA = pa.schema(
     [

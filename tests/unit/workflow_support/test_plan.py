@@ -133,6 +133,17 @@ def test_every_fold_is_planned_once():
         assert len(set(every)) == len(every)
 
 
+@pytest.mark.parametrize("release", ["tiny", "v0.1", "v1.0"])
+def test_the_cluster_s_groups_hold_every_fit_and_scoring(release):
+    """A fit that no group holds is a job of the cluster by itself, for each fold."""
+    plan = Plan(CONFIG | {"release": release}, ROOT)
+    rules = [plan.fit_rule(task, protocol) for task in plan.tasks for protocol, _ in plan.referenced(task)]
+    for kind, stress in (("score", False), ("stress", True)):
+        rules += [f"{kind}_{task.replace('-', '_')}" for task in plan.tasks if plan.folds(task, stress=stress)]
+    groups = read_yaml(ROOT / "workflow/profiles/slurm/config.yaml")["groups"]
+    assert sorted(set(rules) - set(groups)) == []
+
+
 def test_results_of_releases_do_not_mix():
     assert Plan(CONFIG, ROOT).results == "results/releases/tiny"
     assert Plan(CONFIG | {"release": "v0.1"}, ROOT).results == "results"

@@ -6,13 +6,13 @@ import emma_miniature as miniature
 import numpy as np
 import pytest
 
+from common.columns import matrix_to_lists
 from emma.audit.verify import Results, verify
 from emma.audit.verify.deep import Reembedded, Refitted, Regenerated
 from emma.data.labels import AZIMUTH, read_labels
 from emma.data.provenance import Provenance
 from emma.data.reference import Reference
 from emma.data.scenes import SceneChunk, iterate_scenes
-from emma.data.tables import matrix_to_lists
 from emma.evaluation.fitting import PREDICTION_SCHEMA
 from emma.readouts import load_readout
 from emma.tasks import Split, TaskID

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import yaml
 from threadpoolctl import threadpool_limits
 
 import rfgen
 from common.files import write_json
 from emma import EvalRun, Evaluator, Split, TaskID
+from emma.audit.submissions import Expected
 from emma.backbones.base import Backbone
 from emma.backbones.config import ModelConfig, load_model_config
 from emma.backbones.load import load_backbone
@@ -20,6 +23,7 @@ from emma.data.embeddings import Embeddings
 from emma.data.extends import read_extended
 from emma.data.freezing import freeze
 from emma.data.labels import label_field
+from emma.data.protocols import board_protocols
 from emma.data.provenance import Provenance
 from emma.data.release import ReleaseConfig, manifest_record
 from emma.data.scenes import SceneChunk, iterate_scenes, write_scenes
@@ -27,6 +31,7 @@ from emma.evaluation.scoring import score_task
 from emma.results.evaluator import predictions_of
 from emma.results.records import RunRecord
 from emma.results.runs import run_record
+from emma.version import HARNESS_VERSION
 from rfgen import channels, scenes
 from rfgen.recipe import Recipe
 
@@ -180,3 +185,45 @@ def models() -> Path:
 @pytest.fixture(scope="session")
 def releases() -> list[Path]:
     return [path for path in sorted((CONFIG / "releases").glob("*.yaml")) if path.stem != "base"]
+
+
+@pytest.fixture(scope="session")
+def expected_of(small) -> Callable[[TaskID], Expected]:
+    """What a bundle of one task is held against."""
+
+    def make(task: TaskID) -> Expected:
+        spec, assigned = small.manifest.spec(task), small.index(task)
+        folds = {
+            (task, name, value): protocol.fold(value, *assigned, 0)
+            for name, protocol in board_protocols(spec).items()
+            for value in protocol.eval_values()
+        }
+        return Expected(small.manifest, folds, 0, Split.DEV)
+
+    return make
+
+
+@pytest.fixture
+def bundle_of(small, tmp_path) -> Callable[..., Path]:
+    """A bundle with the predictions of a run of one task, scenes in another order."""
+
+    def make(run, task: TaskID, readout: dict) -> Path:
+        rng = np.random.default_rng(0)
+        for name, by_value in run.folds.items():
+            for value, fold in by_value.items():
+                table = fold.predictions.select(["scene_id", "scores"]).replace_schema_metadata()
+                path = tmp_path / "predictions" / task.value / name / f"{value}.parquet"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                pq.write_table(table.take(rng.permutation(table.num_rows)), path)
+        content = {
+            "model": "guest",
+            "pretraining": "unknown",
+            "data_release_hash": small.manifest.data_release_hash,
+            "harness_version": HARNESS_VERSION,
+            "seed": 0,
+            "readouts": {task.value: readout},
+        }
+        (tmp_path / "submission.yaml").write_text(yaml.safe_dump(content))
+        return tmp_path
+
+    return make

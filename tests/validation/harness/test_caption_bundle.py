@@ -1,19 +1,14 @@
 """Captions from elsewhere: a bundle of texts is scored as the workflow's own, and refused with every fault named."""
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import yaml
 
-from emma import Split
 from emma.audit.submissions import Bundle, Expected, score, validate
 from emma.audit.verify.fits import REAPPLIED
-from emma.data.protocols import board_protocols
 from emma.evaluation.prediction import query_scores
 from emma.readouts import load_readout
 from emma.tasks import TaskID, target_of
-from emma.version import HARNESS_VERSION
 
 TASK, MODEL = TaskID.E_S2T_CAP, "band_detector"
 PROTOCOL = "leave-one-snr-regime-out"
@@ -26,36 +21,14 @@ def run(small):
 
 
 @pytest.fixture(scope="module")
-def expected(small) -> Expected:
-    spec, assigned = small.manifest.spec(TASK), small.index(TASK)
-    folds = {
-        (TASK, name, value): protocol.fold(value, *assigned, 0)
-        for name, protocol in board_protocols(spec).items()
-        for value in protocol.eval_values()
-    }
-    return Expected(small.manifest, folds, 0, Split.DEV)
+def expected(expected_of) -> Expected:
+    return expected_of(TASK)
 
 
 @pytest.fixture
-def folder(small, run, tmp_path):
-    """A bundle of the textbook's captions, scenes in another order."""
-    rng = np.random.default_rng(0)
-    for name, by_value in run.folds.items():
-        for value, fold in by_value.items():
-            table = fold.predictions.select(["scene_id", "scores"]).replace_schema_metadata()
-            path = tmp_path / "predictions" / TASK.value / name / f"{value}.parquet"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(table.take(rng.permutation(table.num_rows)), path)
-    content = {
-        "model": "guest",
-        "pretraining": "unknown",
-        "data_release_hash": small.manifest.data_release_hash,
-        "harness_version": HARNESS_VERSION,
-        "seed": 0,
-        "readouts": {TASK.value: {"kind": "consensus", "embedding_dim": 28, "parameters": 0}},
-    }
-    (tmp_path / "submission.yaml").write_text(yaml.safe_dump(content))
-    return tmp_path
+def folder(bundle_of, run):
+    """A bundle of the textbook's captions."""
+    return bundle_of(run, TASK, {"kind": "consensus", "embedding_dim": 28, "parameters": 0})
 
 
 def texts(table: pa.Table, values, kind: pa.DataType | None = None) -> pa.Table:

@@ -6,14 +6,11 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from emma import Split
 from emma.audit.submissions import Bundle, Expected, score, validate
 from emma.audit.verify.fits import REAPPLIED
-from emma.data.protocols import board_protocols
 from emma.evaluation.prediction import query_scores
 from emma.readouts import load_readout, make_readout
 from emma.tasks import TaskID
-from emma.version import HARNESS_VERSION
 
 TASK = TaskID.E_SC_SEP
 PLACE = "leave-one-waveform-out/gfsk.parquet"
@@ -26,37 +23,15 @@ def run(small):
 
 
 @pytest.fixture(scope="module")
-def expected(small) -> Expected:
-    spec, assigned = small.manifest.spec(TASK), small.index(TASK)
-    folds = {
-        (TASK, name, value): protocol.fold(value, *assigned, 0)
-        for name, protocol in board_protocols(spec).items()
-        for value in protocol.eval_values()
-    }
-    return Expected(small.manifest, folds, 0, Split.DEV)
+def expected(expected_of) -> Expected:
+    return expected_of(TASK)
 
 
 @pytest.fixture
-def folder(small, run, tmp_path):
-    """A bundle of the textbook's waveforms, scenes in another order."""
-    rng, spec = np.random.default_rng(0), small.manifest.spec(TASK)
-    for name, by_value in run.folds.items():
-        for value, fold in by_value.items():
-            table = fold.predictions.select(["scene_id", "scores"]).replace_schema_metadata()
-            path = tmp_path / "predictions" / TASK.value / name / f"{value}.parquet"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(table.take(rng.permutation(table.num_rows)), path)
-    readout = {"kind": "masking", "embedding_dim": 256, "parameters": make_readout(spec).parameters(256)}
-    content = {
-        "model": "guest",
-        "pretraining": "unknown",
-        "data_release_hash": small.manifest.data_release_hash,
-        "harness_version": HARNESS_VERSION,
-        "seed": 0,
-        "readouts": {TASK.value: readout},
-    }
-    (tmp_path / "submission.yaml").write_text(yaml.safe_dump(content))
-    return tmp_path
+def folder(small, bundle_of, run):
+    """A bundle of the textbook's waveforms."""
+    parameters = make_readout(small.manifest.spec(TASK)).parameters(256)
+    return bundle_of(run, TASK, {"kind": "masking", "embedding_dim": 256, "parameters": parameters})
 
 
 def test_waveforms_get_the_score_of_the_workflow_s_own(folder, run, expected) -> None:

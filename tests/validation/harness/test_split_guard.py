@@ -285,8 +285,9 @@ def test_nothing_is_written_for_a_refused_fold(los, small, tmp_path) -> None:
     import sys
     from pathlib import Path
 
+    from common.columns import matrix_to_lists
     from emma.data.embeddings import EMBEDDING_SCHEMA
-    from emma.data.tables import matrix_to_lists, write_table
+    from emma.data.tables import write_table
 
     fold = los.fold("E_URBAN")
     swapped = replace(fold, train=as_role(fold.eval, "fit"), eval=as_role(fold.train, "query"))

@@ -45,12 +45,12 @@ class Answer(Target):
 
     def encode(self, labels: pa.ChunkedArray) -> pa.ChunkedArray:
         """Questions and answers as they are; null for another number of them, or one that is missing or too long."""
-        array = labels.combine_chunks() if isinstance(labels, pa.ChunkedArray) else labels
-        fits = np.asarray(pc.fill_null(pc.equal(pc.list_value_length(array), 2 * self.width), False))
-        lengths = pc.fill_null(pc.utf8_length(array.filter(pa.array(fits)).flatten()), 0)
-        texts = np.asarray(lengths).reshape(-1, 2 * self.width)
-        fits[fits] = ((texts > 0) & (texts <= LONGEST_TEXT)).all(axis=1)
-        return pa.chunked_array([pc.if_else(pa.array(fits), array, None)], self.encoded_type)
+
+        def good(entries: pa.Array) -> Any:
+            lengths = np.asarray(pc.fill_null(pc.utf8_length(entries), 0)).reshape(-1, 2 * self.width)
+            return ((lengths > 0) & (lengths <= LONGEST_TEXT)).all(axis=1)
+
+        return self._whole(labels, 2 * self.width, good)
 
     def numbers(self, encoded: pa.ChunkedArray) -> Any:
         """Texts ``[N, width, 2]``, the question before its answer."""

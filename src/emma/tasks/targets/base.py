@@ -10,9 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from common.columns import lists_to_matrix, matrix_to_lists
 from common.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from emma.tasks.spec import TaskSpec
@@ -104,6 +106,19 @@ class Target(ABC):
     def encode(self, labels: pa.ChunkedArray) -> pa.ChunkedArray:
         """Labels as what a fit takes, of ``encoded_type``; null where a scene has no label of the task."""
 
+    def _whole(self, labels: pa.ChunkedArray, width: int, good: Callable[[pa.Array], Any]) -> pa.ChunkedArray:
+        """Labels that are lists, as they are; null for another length than ``width``, and where they are not good.
+
+        Args:
+            labels: one chunk, as a table that was read holds them, or several.
+            width: entries of a label.
+            good: from the entries of n labels of that length, one after another, which of them are good, ``[n]``.
+        """
+        array = labels.combine_chunks() if isinstance(labels, pa.ChunkedArray) else labels
+        fits = np.array(pc.fill_null(pc.equal(pc.list_value_length(array), width), False))
+        fits[fits] = good(array.filter(pa.array(fits)).flatten())
+        return pa.chunked_array([pc.if_else(pa.array(fits), array, None)], self.encoded_type)
+
     def numbers(self, encoded: pa.ChunkedArray) -> Any:
         """Encoded labels without a null as an array, one row per scene.
 
@@ -117,10 +132,7 @@ class Target(ABC):
 
     def stored(self, scores: Any) -> pa.Array:
         """Scores ``[N, width]`` as a column of ``score_type``."""
-        rows, width = scores.shape
-        offsets = pa.array(np.arange(rows + 1, dtype=np.int64) * width, pa.int32())
-        values = pa.array(np.ascontiguousarray(scores).reshape(-1), self.score_type.value_type)
-        return pa.ListArray.from_arrays(offsets, values).cast(self.score_type)
+        return matrix_to_lists(scores, self.score_type)
 
     def read(self, column: pa.ChunkedArray, what: str | Path) -> Any:
         """A column of scores as float64 ``[N, width]``, or an object array of texts.
@@ -129,23 +141,18 @@ class Target(ABC):
             InputError: names ``what``; another type, a list of another length, a null, NaN or infinity, or a text of
                 more than LONGEST_TEXT characters.
         """
-        entries = "texts" if pa.types.is_string(self.score_type.value_type) else "numbers"
         if column.type != self.score_type:
             raise InputError(f"{what}: expected {self.score_type}, found {column.type}")
-        array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-        flat = array.flatten()
-        whole = pc.all(pc.equal(pc.list_value_length(array), self.width), min_count=0).as_py()
-        if array.null_count or flat.null_count or not whole:
-            raise InputError(f"{what}: expected lists of {self.width} {entries} in every row")
-        if entries == "texts":
-            if (longest := pc.max(pc.utf8_length(flat)).as_py() or 0) > LONGEST_TEXT:
+        scores = lists_to_matrix(column, self.width, what)
+        if pa.types.is_string(self.score_type.value_type):
+            if (longest := pc.max(pc.utf8_length(pc.list_flatten(column))).as_py() or 0) > LONGEST_TEXT:
                 raise InputError(f"{what}: {longest} characters, expected at most {LONGEST_TEXT}")
-            return np.array(flat.to_pylist(), object).reshape(len(array), self.width)
-        scores = np.asarray(flat).reshape(len(array), self.width)
+            return scores
         finite = np.isfinite(scores).all(axis=1)
         if not finite.all():
             raise InputError(f"{what}: NaN or infinity in row {int(np.argmin(finite))}, expected finite numbers")
-        return scores.astype(np.float64, copy=False)
+        wide: Floats = scores.astype(np.float64, copy=False)
+        return wide
 
     @property
     def regressed(self) -> bool:

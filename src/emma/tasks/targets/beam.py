@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -36,16 +36,13 @@ class Beam(Target):
         return len(self.classes)
 
     def encode(self, labels: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Powers as they are; null for another number of them than of beams, or others than from 0 to a highest of 1.
+        """Powers as they are; null for another number than of beams, or others than from 0 to a highest of 1."""
 
-        Labels are one chunk, as a table that was read holds them, or several.
-        """
-        array = labels.combine_chunks() if isinstance(labels, pa.ChunkedArray) else labels
-        fits = np.asarray(pc.fill_null(pc.equal(pc.list_value_length(array), self.width), False))
-        powers = np.full((len(array), self.width), np.nan)
-        powers[fits] = np.asarray(array.filter(pa.array(fits)).flatten(), float).reshape(-1, self.width)
-        fits &= (powers.min(axis=1) >= 0) & (powers.max(axis=1) == 1)
-        return pa.chunked_array([pc.if_else(pa.array(fits), array, None)], self.encoded_type)
+        def good(entries: pa.Array) -> Any:
+            powers = np.asarray(entries, float).reshape(-1, self.width)
+            return (powers.min(axis=1) >= 0) & (powers.max(axis=1) == 1)
+
+        return self._whole(labels, self.width, good)
 
     def numbers(self, encoded: pa.ChunkedArray) -> Floats:
         """Powers ``[N, width]``."""

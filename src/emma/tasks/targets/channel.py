@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -49,16 +49,13 @@ class Channel(Target):
         return True
 
     def encode(self, labels: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Channels as they are; null for another number of entries, one that is not finite, or none but zeros.
+        """Channels as they are; null for another number of entries, one that is not finite, or none but zeros."""
 
-        Labels are one chunk, as a table that was read holds them, or several.
-        """
-        array = labels.combine_chunks() if isinstance(labels, pa.ChunkedArray) else labels
-        fits = np.asarray(pc.fill_null(pc.equal(pc.list_value_length(array), self.width), False))
-        values = np.zeros((len(array), self.width))
-        values[fits] = np.asarray(array.filter(pa.array(fits)).flatten(), float).reshape(-1, self.width)
-        fits &= np.isfinite(values).all(axis=1) & values.any(axis=1)
-        return pa.chunked_array([pc.if_else(pa.array(fits), array, None)], self.encoded_type)
+        def good(entries: pa.Array) -> Any:
+            values = np.asarray(entries, float).reshape(-1, self.width)
+            return np.isfinite(values).all(axis=1) & values.any(axis=1)
+
+        return self._whole(labels, self.width, good)
 
     def numbers(self, encoded: pa.ChunkedArray) -> Floats:
         """Pairs ``[N, width]``."""

@@ -53,11 +53,12 @@ class Source(Target):
 
     def encode(self, labels: pa.ChunkedArray) -> pa.ChunkedArray:
         """Labels as they are; null for another length, for values that are not finite, and for a silent waveform."""
-        array = labels.combine_chunks() if isinstance(labels, pa.ChunkedArray) else labels
-        fits = np.array(pc.fill_null(pc.equal(pc.list_value_length(array), 2 * self.width), False))
-        values = np.asarray(array.filter(pa.array(fits)).flatten()).reshape(-1, 2, self.width)
-        fits[fits] = np.isfinite(values).all(axis=(1, 2)) & np.abs(values).max(axis=2, initial=0.0).all(axis=1)
-        return pa.chunked_array([pc.if_else(pa.array(fits), array, None)], self.encoded_type)
+
+        def good(entries: pa.Array) -> Any:
+            values = np.asarray(entries).reshape(-1, 2, self.width)
+            return np.isfinite(values).all(axis=(1, 2)) & np.abs(values).max(axis=2, initial=0.0).all(axis=1)
+
+        return self._whole(labels, 2 * self.width, good)
 
     def numbers(self, encoded: pa.ChunkedArray) -> Waveforms:
         """Mixture and source, complex128 ``[N, 2, T]``."""

@@ -1,7 +1,6 @@
 """Scenes of up to three emitters side by side in one band, and what can be said of them."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,8 @@ from common.streams import Seed, complex_normal, stream
 from rfgen.physics.fields import Model, Names, NonNegative, Range
 from rfgen.physics.propagation import Links
 from rfgen.physics.types import Complexes, Floats, Samples
-from rfgen.scenes.base import POOL, Chunk, ChunkKey, Column, SceneTask, Setting, Split, normalise_power
+from rfgen.scenes.base import Chunk, ChunkKey, Column, Setting, Split, normalise_power
+from rfgen.scenes.regimes import RegimeTask
 from rfgen.scenes.text import attributes
 from rfgen.scenes.text.attributes import ACTIVITIES, BANDWIDTHS, MOST, PLACES, POWERS, Attributes, Emitter
 from rfgen.waveforms.shaped import FAMILIES, RATE
@@ -50,7 +50,7 @@ class Described:
     iq: Samples
 
 
-class TextTask(SceneTask):
+class TextTask(RegimeTask):
     """Up to three emitters, one to a third of the band, in white noise at three SNR regimes; `scenes` count per regime.
 
     Numbers of emitters are balanced in every chunk. Family, bandwidth and activity of each are drawn uniformly and by
@@ -61,20 +61,16 @@ class TextTask(SceneTask):
     follow the same law, by streams of their own.
     """
 
-    regimes_db: dict[str, Range]
     families: Names
     bandwidths_hz: dict[str, Range]
     below_db: dict[str, Range]
     bursts: Bursts
     guard_hz: NonNegative
-    scenes: dict[Split, int]
 
     @model_validator(mode="after")
     def _check(self) -> "TextTask":
         if self.chunk % (MOST + 1):
             raise ValueError(f"chunk: expected a multiple of {MOST + 1}, so that numbers of emitters balance")
-        if len(self.regimes_db) < 2:
-            raise ValueError("regimes_db: expected at least two held-out values")
         if self.sample_rate_hz != RATE:
             raise ValueError(f"sample_rate_hz: expected {RATE}, the rate that the families are made at")
         for name in self.families:
@@ -91,21 +87,6 @@ class TextTask(SceneTask):
                 raise ValueError(f"bandwidths_hz.{name}: {widest} does not fit in a third of the band with its guards")
         return self
 
-    @property
-    def counts(self) -> Mapping[Split, int]:
-        """Scenes by split, per regime and band."""
-        return self.scenes
-
-    @property
-    def snr_limits_db(self) -> tuple[float, float]:
-        """Lowest and highest SNR [dB] of the scored splits."""
-        lows, highs = zip(*self.regimes_db.values(), strict=True)
-        return min(lows), max(highs)
-
-    def values_of(self, setting: Setting) -> dict[str, tuple[str, ...]]:
-        """Values that scenes of the scored splits can have, by the scene column of each axis."""
-        return super().values_of(setting) | {"snr_regime": tuple(self.regimes_db)}
-
     def check(self, setting: Setting, name: str) -> None:
         """Check also that each regime lies inside the one of that name which all tasks share."""
         super().check(setting, name)
@@ -113,17 +94,6 @@ class TextTask(SceneTask):
             start, stop = setting.snr_regimes_db.get(regime, (np.inf, -np.inf))
             if low < start or high > stop:
                 raise ValueError(f"tasks.{name}.regimes_db.{regime}: expected a range inside snr_regimes_db.{regime}")
-
-    def regimes_in(self, setting: Setting, split: Split) -> Mapping[str, tuple[float, float]]:
-        """SNR limits [dB] by regime in a split."""
-        if split == POOL:
-            limits = setting.pretrain.snr_db
-            return {setting.snr_regime(np.array(limits[:1]))[0]: limits}
-        return self.regimes_db
-
-    def groups(self, setting: Setting, split: Split) -> Iterable[str | int]:
-        """The SNR regimes of a split."""
-        return self.regimes_in(setting, split)
 
     @abstractmethod
     def describe(self, scenes: list[Attributes], rng: np.random.Generator) -> dict[str, Column]:
