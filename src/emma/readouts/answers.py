@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from common.errors import InputError
 from emma.readouts.base import Floats, Readout
 from emma.readouts.logistic import Logistic
-from emma.readouts.selection import INNER_FOLDS, Numbers
+from emma.readouts.selection import Numbers
 from emma.tasks import TARGETS, ReadoutSpec, Target
 from emma.tasks.questions import grammar, question_key
 
@@ -58,7 +58,7 @@ class Answers(Readout):
         self._fits = self._asked(target)
         for head in self._fits:
             own = parts[head.rows]
-            if len(head.columns) > 1 and len(np.unique(own)) == INNER_FOLDS:
+            if len(head.columns) > 1 and len(np.unique(own)) == parts.max() + 1:
                 losses += len(own) * head.readout._validation_losses(features[head.rows], head.answers, own)
         mean: Floats = losses / target[:, :, 0].size
         return mean

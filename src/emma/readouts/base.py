@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError
-from emma.readouts.selection import INNER_FOLDS, Numbers, chosen_value, grouped_parts
+from emma.readouts.selection import Numbers, chosen_value, inner_parts
 from emma.tasks import ReadoutSpec, Target
 
 Floats = NDArray[np.float64]
@@ -90,9 +90,8 @@ class Readout(ABC):
         grid = np.array(self.spec.regularisation)
         losses = np.zeros(len(grid))
         if len(grid) > 1 and self.tensors["scale"].any():
-            strata = self.target.strata(target)
-            parts = grouped_parts(np.arange(len(target)) if groups is None else groups, strata, INNER_FOLDS)
-            if len(np.unique(parts)) == INNER_FOLDS:
+            parts = inner_parts(groups, self.target.strata(target), len(target))
+            if parts.any():
                 losses = self._validation_losses(inputs, target, parts)
         self.tensors |= {"regularisation": grid[[chosen_value(losses)]], "validation_losses": losses}
         self.tensors |= self._fit(inputs, target, self.regularisation)
@@ -134,7 +133,7 @@ class Readout(ABC):
         Args:
             features: standardised, float64 ``[N, D]``.
             target: encoded labels ``[N]``.
-            parts: the part ``[N]``, 0 to INNER_FOLDS - 1, with which a scene is left out.
+            parts: the part ``[N]``, from 0 on and none empty, with which a scene is left out.
 
         Returns:
             the losses; infinite for values that were not tried, as weaker ones than a value that was worse.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emma.readouts.base import Floats, Readout
-from emma.readouts.selection import INNER_FOLDS, Numbers, solve_positive
+from emma.readouts.selection import Numbers, solve_positive
 
 #: Least within-class variance, in units of the total one, so that classes without any can be told apart.
 _LEAST = 1e-9
@@ -37,11 +37,12 @@ class Discriminant(Readout):
     def _validation_losses(self, features: Floats, target: Floats, parts: Numbers) -> Floats:
         """Share of captures whose cosine to the centroid of another class of the inner fit is higher."""
         classes = np.unique(target)
-        moments = [_Scatter.of(features[parts == part], target[parts == part], classes) for part in range(INNER_FOLDS)]
+        kept = [parts == part for part in range(parts.max() + 1)]
+        moments = [_Scatter.of(features[own], target[own], classes) for own in kept]
         whole = sum(moments[1:], moments[0])
         losses = np.zeros(len(self.spec.regularisation))
-        for part, own in enumerate(moments):
-            rest, scored = whole - own, parts == part
+        for own, scored in zip(moments, kept, strict=True):
+            rest = whole - own
             known = rest.counts > 0
             for place, share in enumerate(self.spec.regularisation):
                 projection = rest.projection(share, self._varying)

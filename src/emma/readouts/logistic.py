@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from common.errors import InputError
 from emma.readouts.base import Floats, Readout
 from emma.readouts.cross_entropy import GRADIENT_TOLERANCE, CrossEntropy, minimise
-from emma.readouts.selection import INNER_FOLDS, Numbers
+from emma.readouts.selection import Numbers
 from emma.tasks import ReadoutSpec, Target
 
 #: Where an inner fit ends: its loss is then right to about half the square of this.
@@ -44,13 +44,13 @@ class Logistic(Readout):
         grid, classes, weights = self.spec.regularisation, *self._classes_and_weights(target)
         losses = np.zeros(len(grid))
         inner = []
-        for part in range(INNER_FOLDS):
+        for part in range(parts.max() + 1):
             rest, scored = parts != part, parts == part
             fit = CrossEntropy(
                 features[rest], classes[rest], weights[rest] / weights[rest].sum(), grid[-1], self.target.width
             )
             inner.append((fit, CrossEntropy(features[scored], classes[scored], weights[scored], 0.0, fit.outputs)))
-        starts: list[Floats] = [np.zeros((features.shape[1] + 1, self.target.width))] * INNER_FOLDS
+        starts: list[Floats] = [np.zeros((features.shape[1] + 1, self.target.width))] * len(inner)
         # From the strongest value on, each fit starts where the one before ended; one preconditioner serves all parts.
         for place in reversed(range(len(grid))):
             if len(grid) - place > 2 and losses[place + 1] > _WORSE * losses[place + 2 :].min():

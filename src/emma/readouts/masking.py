@@ -14,7 +14,7 @@ from common.errors import InputError
 from common.masks import clipped, count_windows, ideal_mask, spectra, waveform
 from emma.readouts.base import Floats, Readout, factors
 from emma.readouts.moments import Moments
-from emma.readouts.selection import INNER_FOLDS, chosen_value, grouped_parts
+from emma.readouts.selection import chosen_value, inner_parts
 
 #: Scenes whose windows are in memory in double precision at a time.
 _SCENES = 32
@@ -62,11 +62,10 @@ class Masking(Readout):
         grid = np.array(self.spec.regularisation)
         losses, parts = np.zeros(len(grid)), np.zeros(len(target), np.int64)
         if len(grid) > 1 and scale.any():
-            names = np.arange(len(target)) if groups is None else groups
-            parts = grouped_parts(names, self.target.strata(target), INNER_FOLDS)
+            parts = inner_parts(groups, self.target.strata(target), len(target))
         moments = [self._moments(features[parts == part], target[parts == part]) for part in np.unique(parts)]
         whole = reduce(operator.add, moments)
-        if len(moments) == INNER_FOLDS:
+        if len(moments) > 1:
             for own in moments:
                 rest = whole - own
                 losses += [own.error(*rest.solve(value)) / whole.count for value in grid]

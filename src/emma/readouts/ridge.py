@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from emma.readouts.base import Floats, Readout
 from emma.readouts.moments import Moments
-from emma.readouts.selection import INNER_FOLDS, Numbers
+from emma.readouts.selection import Numbers
 
 
 class Ridge(Readout):
@@ -27,11 +27,12 @@ class Ridge(Readout):
     def _validation_losses(self, features: Floats, target: Floats, parts: Numbers) -> Floats:
         """Mean squared error of what is regressed."""
         wanted = self.wanted(target)
-        moments = [Moments.of(features[parts == part], wanted[parts == part]) for part in range(INNER_FOLDS)]
+        kept = [parts == part for part in range(parts.max() + 1)]
+        moments = [Moments.of(features[own], wanted[own]) for own in kept]
         whole = sum(moments[1:], moments[0])
         losses = np.zeros(len(self.spec.regularisation))
-        for part, own in enumerate(moments):
-            rest, scored = whole - own, parts == part
+        for own, scored in zip(moments, kept, strict=True):
+            rest = whole - own
             for place, value in enumerate(self.spec.regularisation):
                 weights, intercept = rest.solve(value)
                 losses[place] += ((features[scored] @ weights + intercept - wanted[scored]) ** 2).sum()

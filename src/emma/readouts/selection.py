@@ -12,7 +12,7 @@ from common.errors import InputError
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
-#: Parts of the inner cross-validation.
+#: Parts of the inner cross-validation, where so many groups are there.
 INNER_FOLDS = 3
 
 
@@ -41,6 +41,20 @@ def grouped_parts(groups: Any, strata: Numbers | None, count: int) -> Numbers:
     part = np.empty(len(names), np.int64)
     part[order] = np.arange(len(names)) % count
     return part[of_sample.reshape(-1)]
+
+
+def inner_parts(groups: Any, strata: Numbers | None, samples: int) -> Numbers:
+    """The part ``[N]`` of the inner cross-validation that each of N samples is left out with: see ``grouped_parts``.
+
+    ``groups``: by default every sample stands for itself. Fewer groups than ``INNER_FOLDS`` make a part each; one group
+    is one part, which nothing can be chosen on.
+
+    Example:
+        >>> inner_parts(["a", "b", "a", "b"], None, 4).tolist()
+        [0, 1, 0, 1]
+    """
+    names = np.arange(samples) if groups is None else np.asarray(groups)
+    return grouped_parts(names, strata, min(INNER_FOLDS, len(np.unique(names))))
 
 
 def chosen_value(losses: Floats) -> int:

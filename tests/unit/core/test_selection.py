@@ -8,7 +8,7 @@ from sklearn import linear_model
 
 from emma.readouts import Discriminant, Logistic, Ridge
 from emma.readouts.base import Readout
-from emma.readouts.selection import INNER_FOLDS, chosen_value, grouped_parts
+from emma.readouts.selection import INNER_FOLDS, chosen_value, grouped_parts, inner_parts
 from emma.tasks import TARGETS, ReadoutSpec
 
 GRID = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
@@ -30,6 +30,14 @@ def test_a_group_is_never_torn_and_parts_are_alike_within_every_stratum():
         assert max(sizes) - min(sizes) <= 1
     order = rng.permutation(500)
     np.testing.assert_array_equal(grouped_parts(groups[order], strata[order], 3), parts[order])
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 4])
+def test_fewer_groups_than_parts_are_a_part_each(groups):
+    names = np.arange(60) % groups
+    parts = inner_parts(names, None, 60)
+    assert np.array_equal(np.unique(parts), np.arange(min(groups, INNER_FOLDS)))
+    assert all(len(set(parts[names == name].tolist())) == 1 for name in range(groups))
 
 
 def test_of_equal_losses_the_strongest_value_is_taken():
@@ -68,6 +76,24 @@ def test_ridge_chooses_by_the_squared_error_of_inner_fits(width):
 
     np.testing.assert_allclose(found.tensors["validation_losses"], _inner(found, X, y, score), rtol=1e-6)
     assert found.regularisation == GRID[int(np.argmin(found.tensors["validation_losses"]))]
+
+
+@pytest.mark.parametrize("kind", [Ridge, Logistic, Discriminant])
+def test_two_groups_choose_and_one_group_cannot(kind):
+    """Data of one clear direction ask for a weak value: a fit that skips the choice takes the strongest."""
+    rng, grid = np.random.default_rng(3), (0.001, 0.1, 1.0)
+    X = rng.normal(size=(120, 4))
+    if kind is Ridge:
+        target, y = ANGLE, np.rad2deg(np.arctan2(X[:, 1], X[:, 0])) % 360
+    elif kind is Logistic:
+        target, y = TWO, (X[:, 0] > 0).astype(float)
+    else:
+        target, y = TARGETS["enrolled_class"](tuple("abc")), rng.integers(0, 3, 120).astype(float)
+        X += 2 * np.eye(3, 4)[y.astype(int)] + 30 * rng.normal(size=(120, 1))
+    found = head(kind, target, grid).fit(X, y, np.arange(120) % 2)
+    assert found.regularisation < grid[-1] and np.ptp(found.tensors["validation_losses"]) > 0
+    alone = head(kind, target, grid).fit(X, y, np.zeros(120))
+    assert alone.regularisation == grid[-1] and not alone.tensors["validation_losses"].any()
 
 
 def test_logistic_chooses_by_the_cross_entropy_of_inner_fits():
