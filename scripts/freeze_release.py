@@ -6,6 +6,7 @@ import rfgen
 from common.errors import InputError, OneLineParser, run_script
 from common.files import write_json
 from emma.data.freezing import freeze
+from emma.data.holdout import load_commitment
 from emma.data.release import load_release_config, manifest_record
 from emma.data.tables import without_pandas
 from emma.results.layout import Layout
@@ -31,7 +32,10 @@ def main() -> None:
         except ValueError as error:
             raise InputError(f"{path}: {error}, expected a path TASK/SPLIT.index.parquet") from None
         paths.setdefault(task, {})[split] = path
-    write_json(arguments.out, manifest_record(freeze(config, paths, rfgen.__version__, rfgen.source_digest())))
+    opened = any(Split.HOLDOUT in own for own in paths.values())
+    commitment = load_commitment(arguments.release_config) if opened else None
+    manifest = freeze(config, paths, rfgen.__version__, rfgen.source_digest(), commitment)
+    write_json(arguments.out, manifest_record(manifest))
 
 
 if __name__ == "__main__":

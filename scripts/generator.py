@@ -16,10 +16,11 @@ from common.streams import complex_normal, stream
 from emma.audit.verify import Results
 from emma.audit.verify.deep import Chunk
 from emma.data.freezing import freeze
+from emma.data.holdout import split_seed
 from emma.data.labels import label_field, labels_beside, read_labels
 from emma.data.published import PublishedRelease, published_release
 from emma.data.reference import REFERENCE_START, Reference
-from emma.data.release import DataReleaseManifest, ReleaseConfig, SplitRecord, split_record, split_seed
+from emma.data.release import DataReleaseManifest, ReleaseConfig, SplitRecord, split_record
 from emma.data.scenes import SceneChunk, read_index, write_scenes
 from emma.tasks import Split, TaskID
 from rfgen.recipe import Recipe
@@ -94,7 +95,7 @@ def true_parameters(
     for split, known in ids.items():
         place = 0
         try:
-            for values in truths(recipe, task.value, split, rays[split], split_seed(config, split)):
+            for values in truths(recipe, task.value, split, rays[split], split_seed(source, config.seed, split)):
                 yield known.slice(place, len(values)), values.astype(np.float32)
                 place += len(values)
         except (NotImplementedError, ValueError) as error:

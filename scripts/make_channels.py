@@ -5,7 +5,8 @@ from pathlib import Path
 
 from common.errors import InputError, OneLineParser, run_script
 from common.files import parse
-from emma.data.release import load_release_config, split_seed
+from emma.data.holdout import split_seed
+from emma.data.release import load_release_config
 from emma.data.tables import write_table
 from rfgen.recipe import Recipe
 from rfgen.scenes import SPLITS
@@ -23,8 +24,9 @@ def main() -> None:
     recipe = parse(Recipe, config.rfgen, f"{arguments.release_config}: rfgen")
     from rfgen.channels import split_table
 
+    seed = split_seed(arguments.release_config, config.seed, arguments.split)
     try:
-        table = split_table(recipe, arguments.split, split_seed(config, arguments.split))
+        table = split_table(recipe, arguments.split, seed)
     except ValueError as error:
         raise InputError(f"{arguments.release_config}: rfgen: {error}") from None
     write_table(arguments.out, table)

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from common.errors import InputError, OneLineParser, run_script
 from common.files import parse
+from emma.data.holdout import split_seed
 from emma.data.labels import label_field
-from emma.data.release import load_release_config, split_seed
+from emma.data.release import load_release_config
 from emma.data.scenes import SceneChunk, write_scenes
 from emma.data.tables import open_parquet, without_pandas
 from emma.tasks import Split, TaskID
@@ -38,8 +39,9 @@ def main() -> None:
     label = label_field(config.tasks[TaskID(arguments.task)]) if scored else None
     with open_parquet(arguments.channels) as file:
         rays = file.read(use_threads=False)
+    seed = split_seed(arguments.release_config, config.seed, arguments.split)
     try:
-        chunks = generate(recipe, arguments.task, arguments.split, rays, split_seed(config, arguments.split))
+        chunks = generate(recipe, arguments.task, arguments.split, rays, seed)
         scenes = map(SceneChunk.of, chunks)
         write_scenes(arguments.out, arguments.index, scenes, label)
     except InputError:

@@ -9,6 +9,10 @@ import os
 import socket
 import sys
 
+#: Programs that make scenes, or say what is true of them: the secret seed of an official run reaches them alone.
+SEEDED = ("make_channels", "make_scenes", "make_truth")
+SEED_VARIABLES = ("EMMA_HOLDOUT_SEED", "EMMA_HOLDOUT_SEED_FILE")
+
 
 def warm_status(path: str, program: str, options: list[str]) -> int | None:
     """The program's status from the worker, or None where none answers."""
@@ -36,6 +40,9 @@ def main() -> None:
     # A standard stream that is closed is nothing, not the connection that would take its number.
     while os.open(os.devnull, os.O_RDWR) < 3:
         pass
+    if program not in SEEDED:
+        for name in SEED_VARIABLES:
+            os.environ.pop(name, None)
     path = os.environ.get("EMMA_WORKER")
     status = warm_status(path, program, options) if path else None
     if status is None:

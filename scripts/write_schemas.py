@@ -22,7 +22,7 @@ from common.files import read_text, write_json, write_text
 from emma.audit.submissions import SubmissionManifest
 from emma.backbones.config import ModelConfig
 from emma.captures.settings import CaptureSet
-from emma.data.release import ReleaseConfig
+from emma.data.release import HoldoutCommitment, ReleaseConfig
 from rfgen.captures.array import AnyArray
 from rfgen.captures.surrogate import Surrogate
 from rfgen.captures.twins import Impulse, Keyed, Sounding
@@ -34,6 +34,7 @@ RECIPES: tuple[type[BaseModel], ...] = (AnyArray, Sounding, Impulse, Keyed, Surr
 SCHEMAS: dict[str, type[BaseModel]] = {
     "captures": CaptureSet,
     "config": ProjectConfig,
+    "holdout": HoldoutCommitment,
     "model": ModelConfig,
     "release": ReleaseConfig,
     "submission": SubmissionManifest,

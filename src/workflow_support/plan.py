@@ -20,9 +20,10 @@ from emma.backbones.dense import window_options
 from emma.backbones.references import check_reference
 from emma.backbones.sight import check_view, unseen
 from emma.captures.settings import ADAPTER_CLASSES, DEFAULT_CAPTURES, CaptureEntry, CaptureSet, load_capture_set
+from emma.data.holdout import holdout_seed, load_commitment
 from emma.data.protocols import board_protocols, primary_protocol, reference_name, task_protocols
 from emma.data.provenance import DESCRIPTIVE
-from emma.data.release import holdout_seed, load_release_config
+from emma.data.release import load_release_config
 from emma.evaluation.task_metrics import check_metrics
 from emma.results.layout import FoldPlace, Layout, results_folder
 from emma.tasks import Split, TaskID, TaskSpec
@@ -93,8 +94,10 @@ class Plan:
         self.eval_split = Split(self.config.eval_split)
         self.results = results_folder(self.release.release, self.eval_split)
         self.layout = Layout(self.results)
+        self._commitment = None
         if self.eval_split is Split.HOLDOUT:
-            holdout_seed(self.release)
+            self._commitment = load_commitment(self.root / self.release_path)
+            holdout_seed(self.release.release, self._commitment)
         self.tasks = list(self.release.tasks)
         for name, model in self.models.items():
             check_view(model, model.tasks, self.release, f"config/models/{name}.yaml")
@@ -285,8 +288,19 @@ class Plan:
         return [task.value for task in self.tasks if task in self.models[model].tasks]
 
     def recipe_text(self) -> str:
-        """The generator's recipe, seed included, as canonical JSON: a change of it makes scenes stale."""
-        return canonical_json({"rfgen": self.release.rfgen, "seed": self.release.seed}).decode()
+        """The generator's recipe with seeds, a secret one by its hash: a change of it makes scenes stale."""
+        recipe = {"rfgen": self.release.rfgen, "seed": self.release.seed}
+        if self._commitment is not None:
+            recipe["holdout"] = self._commitment.seed_sha256
+        return canonical_json(recipe).decode()
+
+    def commitment_text(self) -> str:
+        """What binds the split of an official run, as canonical JSON; nothing in a public run."""
+        return canonical_json(self._commitment and self._commitment.model_dump(mode="json")).decode()
+
+    def frozen_splits(self) -> list[str]:
+        """The splits that the manifest freezes: the public ones, and in an official run the one that is opened."""
+        return ["TRAIN", "DEV", *(["HOLDOUT"] if self.eval_split is Split.HOLDOUT else [])]
 
     def scoring_text(self) -> str:
         """All of the release's configuration but the recipe."""

@@ -50,12 +50,12 @@ rule release_manifest:
         indexes=expand(
             LAYOUT.index("{task}", "{split}"),
             task=PLAN.tasks,
-            split=["TRAIN", "DEV"],
+            split=PLAN.frozen_splits(),
         ),
         labels=expand(
             LAYOUT.labels("{task}", "{split}"),
             task=PLAN.tasks,
-            split=["TRAIN", "DEV"],
+            split=PLAN.frozen_splits(),
         ),
     output:
         LAYOUT.manifest,
@@ -66,6 +66,7 @@ rule release_manifest:
     params:
         code=code("freeze_release", "rfgen.scenes", "rfgen.channels"),
         scoring=PLAN.scoring_text(),
+        commitment=PLAN.commitment_text(),
         release=RELEASE,
     shell:
         program(

@@ -11,15 +11,15 @@ from common.files import read_yaml
 
 _KEY = "extends"
 
-#: Keys that belong to one release and are never taken over: its name, and the commitment to its secret split.
-_OWN = ("release", "holdout")
+#: The key that belongs to one release and is never taken over: its name.
+_OWN = "release"
 
 
 def read_extended(path: str | Path) -> dict[str, Any]:
     """Read a YAML mapping, merged into the file of the same folder that its key ``extends`` names, and so on.
 
     Mappings merge key by key; lists, numbers and texts replace; ``null`` removes a key of the base. ``extends`` itself,
-    and ``release`` and ``holdout`` of a base, are no part of the result.
+    and ``release`` of a base, are no part of the result.
 
     Args:
         path: the file; ``extends: base`` names ``base.yaml`` beside it.
@@ -46,7 +46,7 @@ def _read(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
         circle = " extends ".join(file.stem for file in (*chain[chain.index(base_path) :], base_path))
         raise InputError(f"{path}: {_KEY}: {circle}, expected no circle")
     base = _read(base_path, chain)
-    return _merged({key: value for key, value in base.items() if key not in _OWN}, own, path)
+    return _merged({key: value for key, value in base.items() if key != _OWN}, own, path)
 
 
 def _merged(base: Mapping[str, Any], own: Mapping[str, Any], path: Path, field: str = "") -> dict[str, Any]:

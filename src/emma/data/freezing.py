@@ -9,22 +9,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from common.errors import InputError
+from emma.data.holdout import check_opened
 from emma.data.labels import join_labels, label_field, labels_beside, read_labels
-from emma.data.release import DataReleaseManifest, GeneratorProvenance, ReleaseConfig, SplitRecord, split_record
+from emma.data.release import (
+    DataReleaseManifest,
+    GeneratorProvenance,
+    HoldoutCommitment,
+    ReleaseConfig,
+    SplitRecord,
+    split_record,
+)
 from emma.data.scenes import read_index
 from emma.tasks import Split, TaskID, TaskSpec, target_of
 
 
 def freeze(
-    config: ReleaseConfig, index_paths: Mapping[TaskID, Mapping[Split, Path]], rfgen_version: str, rfgen_source: str
+    config: ReleaseConfig,
+    index_paths: Mapping[TaskID, Mapping[Split, Path]],
+    rfgen_version: str,
+    rfgen_source: str,
+    commitment: HoldoutCommitment | None = None,
 ) -> DataReleaseManifest:
     """Freeze generated scenes into a DataReleaseManifest.
 
     Args:
         config: the release's configuration.
-        index_paths: for each task and split, the index that ``write_scenes`` wrote.
+        index_paths: for each task and split, the index that ``write_scenes`` wrote; HOLDOUT's in an official run.
         rfgen_version: version of the generator.
         rfgen_source: digest of the generator's source.
+        commitment: what HOLDOUT is held to; its splits are recorded in the manifest, and are no content.
 
     Raises:
         InputError: an index is missing, broken or of a task that the release lacks; a held-out value has no scene in
@@ -44,12 +57,18 @@ def freeze(
         _check_disjoint(task, indexes)
         splits[task] = {split: split_record(index, labels[split]) for split, index in indexes.items()}
     for task in config.tasks:
-        for split in (Split.TRAIN, Split.DEV):
+        for split in (Split.TRAIN, Split.DEV, *([Split.HOLDOUT] if commitment else [])):
             if split not in splits.get(task, {}):
-                raise InputError(f"indexes: no {task}/{split}.index.parquet, expected every task's TRAIN and DEV")
+                raise InputError(f"indexes: no {task}/{split}.index.parquet, expected one per task and split")
     content = config.model_dump() | {"caveats": config.all_caveats}
     provenance = GeneratorProvenance(rfgen_version=rfgen_version, rfgen_source_sha256=rfgen_source)
-    return DataReleaseManifest(**content, provenance=provenance, splits=splits)
+    holdout = None
+    if commitment is not None:
+        opened = {task: own.pop(Split.HOLDOUT) for task, own in splits.items()}
+        holdout = HoldoutCommitment(seed_sha256=commitment.seed_sha256, splits=opened)
+    manifest = DataReleaseManifest(**content, provenance=provenance, splits=splits, holdout=holdout)
+    check_opened(manifest, commitment, f"release {config.release}")
+    return manifest
 
 
 def _check_axes(path: Path, index: pa.Table, spec: TaskSpec, task: TaskID, split: Split) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +11,7 @@ from pydantic import Field, model_validator
 
 from common.errors import InputError
 from common.files import parse, read_json, read_yaml
-from common.hashing import content_hash, sha256, table_hash
+from common.hashing import content_hash, table_hash
 from emma.data.caveats import derived_caveats
 from emma.data.extends import read_extended
 from emma.data.labels import join_labels, label_field, labels_beside, read_labels
@@ -36,10 +35,17 @@ class SplitRecord(Strict):
 
 
 class HoldoutCommitment(Strict):
-    """What binds the secret HOLDOUT split before it is opened: SHA-256 of its seed, and its expected splits."""
+    """The content of ``config/releases/NAME.holdout.yaml``: what binds the secret HOLDOUT split before it is opened.
+
+    Seed and frozen generator decide every scene; the hashes are recorded when the split is first made, and from then on
+    bind other machines' arithmetic too.
+    """
 
     seed_sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of the secret seed")]
-    splits: Annotated[dict[TaskID, SplitRecord], Field(description="the expected HOLDOUT split of each task")]
+    splits: Annotated[
+        dict[TaskID, SplitRecord] | None,
+        Field(description="the HOLDOUT split of each task, once one was made"),
+    ] = None
 
 
 class ReleaseConfig(Strict):
@@ -68,10 +74,6 @@ class ReleaseConfig(Strict):
             description="sentences that stand wherever an aggregate is shown, apart from those that follow from `tasks`"
         ),
     ]
-    holdout: Annotated[
-        HoldoutCommitment | None,
-        Field(description="the commitment to the secret split ([docs/protocol.md](../docs/protocol.md))"),
-    ] = None
 
     @model_validator(mode="after")
     def _complete(self) -> ReleaseConfig:
@@ -103,8 +105,8 @@ class DataReleaseManifest(Strict):
     """What a release is; the hash of its content, ``data_release_hash``, is quoted by every score.
 
     ``splits`` maps task and split to the frozen scenes. The anchors that normalise scores are in ``tasks``, and are
-    read from here only. Name, caveats, provenance and ``holdout`` are no content: words, a generator's source and a
-    later commitment change no release.
+    read from here only. Name, caveats, provenance and ``holdout`` are no content: words, a generator's source and an
+    opened holdout change no release. ``holdout``: in an official run the commitment, with the splits of its seed.
     """
 
     release: str
@@ -134,10 +136,10 @@ class DataReleaseManifest(Strict):
         return self.tasks[TaskID(task)]
 
     def frozen(self, task: TaskID, split: Split) -> SplitRecord:
-        """What is frozen of a task's split, HOLDOUT by its commitment; InputError where the manifest has none."""
+        """What is frozen of a task's split; InputError where the manifest has none."""
         records: Mapping[Split, SplitRecord | None] = self.splits.get(task, {})
         if split is Split.HOLDOUT and self.holdout is not None:
-            records = {Split.HOLDOUT: self.holdout.splits.get(task)}
+            records = {Split.HOLDOUT: (self.holdout.splits or {}).get(task)}
         record = records.get(split)
         if record is None:
             raise InputError(f"release {self.release}: split {split} of {task} is not in the manifest")
@@ -159,36 +161,6 @@ def load_release_config(path: str | Path) -> ReleaseConfig:
     if config.release != Path(path).stem:
         raise InputError(f"{path}: release: expected {Path(path).stem}, the file's name, found {config.release}")
     return config
-
-
-def holdout_seed(config: ReleaseConfig | DataReleaseManifest) -> str:
-    """The secret seed of the HOLDOUT split, from EMMA_HOLDOUT_SEED or from the file that EMMA_HOLDOUT_SEED_FILE names.
-
-    Raises:
-        InputError: there is no seed, or it is not the one that the release is committed to. The seed is never quoted.
-    """
-    seed = os.environ.get("EMMA_HOLDOUT_SEED")
-    file = os.environ.get("EMMA_HOLDOUT_SEED_FILE")
-    if seed is None and file is not None:
-        try:
-            seed = Path(file).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError):
-            raise InputError("EMMA_HOLDOUT_SEED_FILE: cannot be read, expected a text file with the seed") from None
-    if not seed:
-        raise InputError(
-            "config/config.yaml: eval_split: HOLDOUT expects its secret seed in EMMA_HOLDOUT_SEED"
-            " or in the file that EMMA_HOLDOUT_SEED_FILE names"
-        )
-    if config.holdout is None:
-        raise InputError(f"release {config.release}: holdout: no commitment, expected one for a HOLDOUT run")
-    if sha256(seed.encode()) != config.holdout.seed_sha256:
-        raise InputError(f"release {config.release}: the HOLDOUT seed is not the one of holdout.seed_sha256")
-    return seed
-
-
-def split_seed(config: ReleaseConfig, split: str) -> int | str:
-    """The seed that a split's scenes are made from: the release's, or the secret one for HOLDOUT."""
-    return holdout_seed(config) if split == Split.HOLDOUT else config.seed
 
 
 def load_manifest(path: str | Path) -> DataReleaseManifest:

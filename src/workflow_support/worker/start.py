@@ -13,6 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from emma.data.holdout import SEED_VARIABLES
+
 #: The environment variable that names the worker's socket.
 SOCKET = "EMMA_WORKER"
 
@@ -43,6 +45,8 @@ def start_worker(programs: str | Path) -> None:
                 stderr=None if sys.stderr else subprocess.DEVNULL,
                 pass_fds=[listener],
                 start_new_session=True,
+                # Jobs bring their own environment; of a secret seed the worker itself knows nothing.
+                env={name: value for name, value in os.environ.items() if name not in SEED_VARIABLES},
             )
         finally:
             os.close(listener)

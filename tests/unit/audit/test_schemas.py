@@ -11,13 +11,15 @@ import pytest
 import yaml
 
 from emma.data.extends import read_extended
+from emma.data.release import release_names
 
 ROOT = Path(__file__).resolve().parents[3]
 FILES = [
     ("config", ROOT / "config/config.yaml"),
     *(("captures", path) for path in sorted((ROOT / "config/captures").glob("*.yaml"))),
     *(("model", path) for path in sorted((ROOT / "config/models").glob("*.yaml"))),
-    *(("release", path) for path in sorted((ROOT / "config/releases").glob("*.yaml")) if path.stem != "base"),
+    *(("release", ROOT / f"config/releases/{name}.yaml") for name in release_names(ROOT / "config/releases")),
+    *(("holdout", path) for path in sorted((ROOT / "config/releases").glob("*.holdout.yaml"))),
 ]
 
 

@@ -11,7 +11,7 @@ from emma.data.release import load_release_config
 
 RELEASES = Path(__file__).parents[3] / "config" / "releases"
 
-BASE = {"release": "base", "holdout": {"a": 1}, "seed": 1, "map": {"keep": 1, "list": [1, 2], "deep": {"x": 1, "y": 2}}}
+BASE = {"release": "base", "seed": 1, "map": {"keep": 1, "list": [1, 2], "deep": {"x": 1, "y": 2}}}
 
 
 @pytest.fixture
@@ -33,9 +33,9 @@ def test_mappings_merge_the_rest_replaces_and_null_removes(write):
     }
 
 
-def test_a_base_may_extend_another_and_keeps_its_name_and_commitment_to_itself(write):
+def test_a_base_may_extend_another_and_keeps_its_name_to_itself(write):
     write("base", BASE)
-    write("middle", {"extends": "base", "release": "middle", "holdout": {"b": 2}, "map": {"keep": 5}})
+    write("middle", {"extends": "base", "release": "middle", "map": {"keep": 5}})
     path = write("own", {"extends": "middle", "release": "own", "map": {"deep": 7}})
     assert read_extended(path) == {"seed": 1, "map": {"keep": 5, "list": [1, 2], "deep": 7}, "release": "own"}
 

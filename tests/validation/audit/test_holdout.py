@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[3]
 BIN = Path(sys.executable).parent
@@ -31,7 +32,6 @@ def official(tmp_path_factory):
     release = project / "config/releases/tiny.yaml"
     drawn = call(project, "python", "scripts/commit_holdout.py", "--release-config", release, "--seed-file", seed_file)
     assert drawn.returncode == 0, drawn.stderr
-    release.write_text(release.read_text() + drawn.stdout)
     options = ["--config", "release=tiny", "eval_split=HOLDOUT", "models=[prior]"]
     command = ["snakemake", "--cores", "2", "--verbose", "--printshellcmds", *options]
     target = "results/releases/tiny/holdout/leaderboard.json"
@@ -68,6 +68,23 @@ def test_the_seed_opens_the_commitment_and_another_does_not(official):
     assert opened.returncode == 0 and opened.stdout.endswith("opened\n"), opened.stderr
     other = call(project, *command, EMMA_HOLDOUT_SEED="0" * 64)
     assert other.returncode == 2 and other.stderr.count("\n") == 1 and seed not in opened.stdout + opened.stderr
+
+
+def test_opened_splits_go_on_record_and_bind_the_next_run(official):
+    """What is recorded is what was made; the results still verify, and a record of other splits is a fault."""
+    project, seed, _ = official
+    manifest = "results/releases/tiny/holdout/release/manifest.json"
+    command = ["python", "scripts/open_holdout.py", manifest, "--record", "config/releases/tiny.yaml"]
+    assert call(project, *command, EMMA_HOLDOUT_SEED=seed).returncode == 0
+    path = project / "config/releases/tiny.holdout.yaml"
+    kept = path.read_text()
+    assert yaml.safe_load(kept) == json.loads((project / manifest).read_text())["holdout"]
+    verifying = ["python", "scripts/verify.py", "results/releases/tiny/holdout"]
+    assert call(project, *verifying).returncode == 0
+    path.write_text(kept.replace("scenes: ", "scenes: 1", 1))
+    done = call(project, *verifying)
+    path.write_text(kept)
+    assert done.returncode == 1 and "tiny.holdout.yaml" in done.stdout
 
 
 def test_splits_that_another_seed_made_do_not_open(official):

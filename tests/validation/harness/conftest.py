@@ -25,7 +25,7 @@ from emma.data.freezing import freeze
 from emma.data.labels import label_field
 from emma.data.protocols import board_protocols
 from emma.data.provenance import Provenance
-from emma.data.release import ReleaseConfig, manifest_record
+from emma.data.release import ReleaseConfig, manifest_record, release_names
 from emma.data.scenes import SceneChunk, iterate_scenes, write_scenes
 from emma.evaluation.scoring import score_task
 from emma.results.evaluator import predictions_of
@@ -184,7 +184,8 @@ def models() -> Path:
 
 @pytest.fixture(scope="session")
 def releases() -> list[Path]:
-    return [path for path in sorted((CONFIG / "releases").glob("*.yaml")) if path.stem != "base"]
+    folder = CONFIG / "releases"
+    return [folder / f"{name}.yaml" for name in release_names(folder)]
 
 
 @pytest.fixture(scope="session")

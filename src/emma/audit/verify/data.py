@@ -12,6 +12,7 @@ from common.hashing import table_hash
 from emma.audit.verify.base import Check
 from emma.audit.verify.captures import capture_files
 from emma.audit.verify.results import Results
+from emma.data.holdout import check_opened, load_commitment
 from emma.data.published import PUBLISHED, config_hash, differences, load_published, published_release
 from emma.data.release import DataReleaseManifest, SplitRecord, load_release_config
 from emma.data.scenes import iterate_scenes, read_index
@@ -115,7 +116,7 @@ class Manifest(Check):
     name = "manifest"
 
     def run(self, results: Results) -> None:
-        """Recompute the hashes; compare tasks, anchors, recipe, seeds, caveats and commitment with the config."""
+        """Recompute the hashes; compare it with the config, and an opened holdout with its commitment."""
         path = results.layout.manifest
         with self.item(path):
             manifest = results.manifest()
@@ -129,7 +130,17 @@ class Manifest(Check):
             expected = config.model_dump(mode="json") | {"caveats": list(config.all_caveats)}
             actual = manifest.model_dump(mode="json", include=set(expected))
             self.compare(f"{path} (against {config_path})", actual, expected)
+            self._opened(results, manifest, config_path)
             self.note = self._published(results, manifest, config_path.with_name(PUBLISHED))
+
+    def _opened(self, results: Results, manifest: DataReleaseManifest, config_path: Path) -> None:
+        """An official run has the splits of the seed that its release is committed to; a public run says nothing."""
+        official = results.eval_split() is Split.HOLDOUT
+        if official is not (manifest.holdout is not None):
+            expected = "the committed splits of an official run" if official else "none in a public run"
+            self.fault(results.layout.manifest, f"holdout: expected {expected}")
+        with self.item(results.layout.manifest):
+            check_opened(manifest, load_commitment(config_path), results.layout.manifest)
 
     def _published(self, results: Results, manifest: DataReleaseManifest, path: Path) -> str:
         """Whether the hash is the one on record.
@@ -162,8 +173,9 @@ class Indexes(Check):
         manifest = results.manifest()
         for task in results.tasks:
             frozen = dict(manifest.splits.get(task, {}))
-            if results.eval_split() is Split.HOLDOUT and manifest.holdout is not None:
-                frozen[Split.HOLDOUT] = manifest.holdout.splits[task]
+            if results.eval_split() is Split.HOLDOUT:
+                with self.item(results.layout.manifest):
+                    frozen[Split.HOLDOUT] = manifest.frozen(task, Split.HOLDOUT)
             seen: dict[Split, pa.Table] = {}
             for split, record in frozen.items():
                 path = results.layout.index(task, split)
