@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 SNAKEMAKE := $(if $(filter true 1,$(CI)),TTY_INTERACTIVE=0 )$(BIN)/snakemake --logger rich --cores $(CORES)
 PYTHON_SOURCES := src scripts tests benchmarks examples
 
-.PHONY: setup cluster leaderboard reports test test-code test-validity test-long test-cluster lint types format freeze bench clean
+.PHONY: setup cluster leaderboard reports test test-code test-validity test-cluster lint types format freeze bench clean
 
 setup: $(VENV)/installed
 
@@ -44,18 +44,11 @@ test: setup
 # The folders of unit tests that take longest go with the shorter half.
 LONG_UNIT := $(addprefix tests/unit/,core/ rfgen/)
 
-# Whole runs of tiny beside the one that the other tests share: by `make test-long`, for want of time in `make test`.
-LONG := $(addprefix tests/workflow/test_,captures.py extending.py module.py)
-LONG += tests/validation/audit/test_holdout.py tests/validation/harness/test_seed_determinism.py
-
 test-code: setup
-	$(BIN)/python -m pytest $(filter-out $(LONG_UNIT),$(wildcard tests/unit/*/)) tests/workflow $(addprefix --ignore=,$(LONG))
+	$(BIN)/python -m pytest $(filter-out $(LONG_UNIT),$(wildcard tests/unit/*/)) tests/workflow
 
 test-validity: setup
-	$(BIN)/python -m pytest $(LONG_UNIT) tests/validation $(addprefix --ignore=,$(LONG))
-
-test-long: setup
-	$(BIN)/python -m pytest $(LONG)
+	$(BIN)/python -m pytest $(LONG_UNIT) tests/validation
 
 # Apart from `make test`: what it installs is not in the lock.
 test-cluster: cluster
