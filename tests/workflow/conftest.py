@@ -14,9 +14,16 @@ ROOT = Path(__file__).resolve().parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
 #: Two models: one without weights, one whose weights a rule trains.
 MODELS = "models=[dsp,ssl_conv]"
-#: One model and a task of every kind of answer, where a test must run from nothing again.
+#: Where a test must run from nothing again: one model, two tasks, and a fold of every other kind of answer.
 ONE_MODEL = "models=[dsp]"
-EVERY_KIND = ("E-LOC-AOA", "E-ID-FP", "E-SC-ANOM", "E-SC-SEP", "E-CH-CSI", "E-S2T-CAP", "E-S2T-QA")
+SCORED = ("E-LOC-AOA", "E-ID-FP")
+FITTED = {
+    "E-SC-ANOM": "leave-one-waveform-out/nr-ofdm",
+    "E-SC-SEP": "leave-one-waveform-out/nr-ofdm",
+    "E-CH-CSI": "leave-one-environment-out/E_URBAN",
+    "E-S2T-CAP": "leave-one-snr-regime-out/low",
+    "E-S2T-QA": "leave-one-snr-regime-out/low",
+}
 
 
 @dataclass(frozen=True)
@@ -127,9 +134,11 @@ def few(few_release: str, tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(scope="session")
 def one_core(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """The folds of one model on a few tasks of tiny, made from nothing on one core, an interpreter a job; read only."""
+    """Folds of one model on a few tasks of tiny, made from nothing on one core, an interpreter per job; read only."""
     project = copy_project(tmp_path_factory.mktemp("one-core"))
-    places = [f"results/releases/tiny/folds/dsp/{task}/score_replicates.parquet" for task in EVERY_KIND]
+    folder = "results/releases/tiny/folds/dsp"
+    places = [f"{folder}/{task}/score_replicates.parquet" for task in SCORED]
+    places += [f"{folder}/{task}/{fold}/predictions.parquet" for task, fold in FITTED.items()]
     project.complete("--no-hooks", *places, cores=1, models=ONE_MODEL)
     return project
 
