@@ -110,7 +110,7 @@ def describe(commit: Commit, board: Board, place: str, names: list[str]) -> byte
     )
     root["datePublished"] = commit.date
     root["version"], root["identifier"] = commit.digest, board.data_release_hash
-    root["license"] = "See the licence of the code at this commit."
+    root["license"] = {"@id": "https://spdx.org/licenses/Apache-2.0"}
     profiles = ("process/0.5", "workflow/0.5")
     root["conformsTo"] = [
         crate.add(ContextEntity(crate, f"https://w3id.org/ro/wfrun/{profile}", properties={"@type": "CreativeWork"}))

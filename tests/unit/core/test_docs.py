@@ -13,7 +13,7 @@ from emma.data.release import load_release_config
 from emma.tasks import TaskID
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "config/README.md"])
+PAGES = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md"), ROOT / "config/README.md"])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
