@@ -11,12 +11,13 @@ import glob
 import json
 import math
 import os
+import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-from common.errors import InputError
+from common.errors import InputError, near
 
 if TYPE_CHECKING:
     import pydantic
@@ -164,6 +165,36 @@ def parse(model: type[M], value: Any, source: str | Path) -> M:
     except pydantic.ValidationError as error:
         first, *others = error.errors(include_url=False)
         key = ".".join(str(part) for part in first["loc"]) or "(top level)"
-        message = "unknown key" if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
         more = f" (and {len(others)} more)" if others else ""
-        raise InputError(f"{source}: {key}: {message}{more}") from None
+        raise InputError(f"{source}: {key}: {_message(model, first)}{more}") from None
+
+
+def _message(model: type[pydantic.BaseModel], error: Mapping[str, Any]) -> str:
+    """What pydantic found wrong, and the key or word that may have been meant."""
+    unknown = error["type"] == "extra_forbidden"
+    if unknown:
+        known = _keys_at(model, error["loc"][:-1])
+    else:
+        # Written 'a', 'b' or 'c'.
+        known = re.findall(r"'([^']*)'", str(error.get("ctx", {}).get("expected", "")))
+    value = error["loc"][-1] if unknown else error["input"]
+    meant = near(value, known) if isinstance(value, str) else None
+    message = "unknown key" if unknown else error["msg"].removeprefix("Value error, ")
+    return f"{message}, did you mean {meant}?" if meant else message
+
+
+def _keys_at(model: type[pydantic.BaseModel], place: Iterable[str | int]) -> list[str]:
+    """Keys of the records that a place in a document can hold; list positions and tags of unions lead nowhere else."""
+    import pydantic
+
+    def records(kind: Any) -> Iterator[type[pydantic.BaseModel]]:
+        if isinstance(kind, type) and issubclass(kind, pydantic.BaseModel):
+            yield kind
+        for part in get_args(kind):
+            yield from records(part)
+
+    found = [model]
+    for part in place:
+        kinds = [record.model_fields[part].annotation for record in found if part in record.model_fields]
+        found = [record for kind in kinds for record in records(kind)] if kinds else found
+    return list(dict.fromkeys(name for record in found for name in record.model_fields))

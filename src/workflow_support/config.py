@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator
 
-from common.errors import InputError
+from common.errors import InputError, unknown
 from common.files import parse
 from emma.captures.settings import CaptureEntry
 from emma.data.release import release_names
@@ -102,5 +102,5 @@ def check_config(value: dict[str, Any], root: Path, source: str = "config/config
             if not (root / "config" / folder / f"{name}.yaml").is_file():
                 place = root / "config" / folder
                 there = release_names(place) if key == "release" else sorted(path.stem for path in place.glob("*.yaml"))
-                raise InputError(f"{source}: {key}: {name} is unknown, expected one of {', '.join(there)}")
+                raise InputError(f"{source}: {key}: {unknown(name, there)}")
     return config

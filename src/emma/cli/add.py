@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from common.errors import InputError
+from common.errors import InputError, unknown
 from common.files import parse, write_files
 from common.hashing import sha256
 from emma.backbones.config import CONTROL_SUFFIX, ModelConfig
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f"{root}: expected the project's folder, with config/config.yaml; name it by --root")
     releases = release_names(root / "config/releases")
     if arguments.release is not None and arguments.release not in releases:
-        raise InputError(f"--release: {arguments.release}: expected one of {', '.join(releases)}")
+        raise InputError(f"--release: {unknown(arguments.release, releases)}")
     file: Path = arguments.file
     if arguments.published is not None:
         _convert(arguments)

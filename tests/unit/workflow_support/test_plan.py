@@ -31,16 +31,18 @@ def test_the_configuration_that_ships_is_valid():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"sede": 1}, "sede: unknown key"),
+        ({"sede": 1}, "sede: unknown key, did you mean seed?"),
         ({"seed": "0"}, "seed: Input should be a valid integer"),
         ({"seed": False}, "seed: Input should be a valid integer"),
         ({"seed": -1}, "seed: "),
         ({"release": "v9"}, "release: v9 is unknown, expected one of tiny, v0.1"),
+        ({"release": "v0.2"}, "release: v0.2 is unknown, did you mean v0.1?"),
         ({"release": "../../etc"}, "release: "),
         (
             {"models": ["dsp", "nothing"]},
             "models: nothing is unknown, expected one of antenna_coherence, ",
         ),
+        ({"models": ["ssl_con"]}, "models: ssl_con is unknown, did you mean ssl_conv?"),
         ({"models": ["dsp", "dsp"]}, "models: a model occurs twice"),
         ({"models": []}, "models: "),
         ({"models": "dsp"}, "models: "),
