@@ -8,7 +8,7 @@ from pathlib import Path
 
 from generator import example_scenes
 
-from common.errors import InputError, OneLineParser, run_script
+from common.errors import InputError, OneLineParser, run_script, unknown
 from common.files import parse
 from common.threads import one_thread
 from emma.audit.checkup import Finding, Sample, Subject, examine, spread_sample
@@ -20,6 +20,7 @@ from emma.data.release import (
     ReleaseConfig,
     load_manifest,
     load_release_config,
+    release_names,
 )
 from emma.data.tables import without_pandas
 from emma.results.layout import DEFAULT_RELEASE, Layout, results_folder
@@ -45,6 +46,11 @@ def main() -> None:
     arguments = parser.parse_args()
     is_path = arguments.model.endswith(".yaml")
     path = Path(arguments.model) if is_path else arguments.root / f"config/models/{arguments.model}.yaml"
+    if not is_path and not path.is_file():
+        raise InputError(f"model: {unknown(arguments.model, sorted(file.stem for file in path.parent.glob('*.yaml')))}")
+    known = release_names(ROOT / "config/releases")
+    if arguments.release is not None and arguments.release not in known:
+        raise InputError(f"--release: {unknown(arguments.release, known)}")
     config = load_model_config(path)
     if arguments.results is not None and arguments.release is not None:
         raise InputError("--release: expected without --results, which are of a release of their own")

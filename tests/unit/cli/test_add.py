@@ -15,7 +15,7 @@ from safetensors.numpy import save
 from common.errors import InputError
 from emma.backbones.config import load_model_config
 from emma.backbones.load import load_backbone
-from emma.cli.main import COMMANDS, main
+from emma.cli.main import main
 from emma.data.provenance import Pretraining
 
 ROOT = Path(__file__).parents[3]
@@ -245,12 +245,10 @@ def program(*arguments, folder):
     )
 
 
-def test_the_commands_are_told_with_their_first_line(tmp_path):
+def test_the_command_runs_as_a_program_in_any_folder(tmp_path):
     told = program("--help", folder=tmp_path)
     assert told.returncode == 0
-    for name, module in COMMANDS.items():
-        assert f"{name} " in told.stdout
-        assert module.__doc__.split("\n")[0] in told.stdout
+    assert told.stdout.startswith("usage: emma COMMAND [OPTIONS]\n")
     wrong = program("ad", folder=tmp_path)
     assert (wrong.returncode, wrong.stderr.count("\n")) == (2, 1)
 
