@@ -6,6 +6,7 @@ Results of other releases, of a HOLDOUT run beside a DEV run, and of the floor e
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shutil
 import sys
 from collections.abc import Iterable
@@ -49,6 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
             shutil.rmtree(place)
         else:
             place.unlink()
+    with contextlib.suppress(OSError):  # other runs are within
+        layout.root.rmdir()
     sys.stdout.write(f"{told}: deleted\n")
     return 0
 

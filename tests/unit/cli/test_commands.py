@@ -228,6 +228,7 @@ def test_one_release_is_deleted_and_nothing_else(monkeypatch, project, results, 
     assert names_in(results) == [*kept[:2], *others]
     assert emma(monkeypatch, "clean", "--yes", "--release", "tiny", "--root", project) == 0
     assert names_in(results) == kept[:2]
+    assert not (results / "releases/tiny").exists()
     capsys.readouterr()
     assert emma(monkeypatch, "clean", "--root", project) == 0
     assert capsys.readouterr().out == f"{results}: no results of v0.1\n"
