@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from common.errors import INTERRUPTED, InputError, natural, unknown
-from emma.cli.project import add_release, add_root, check_release, check_root
+from emma.cli.project import add_release, add_root, check_release, check_root, chosen
 
 #: What `make leaderboard` makes: `folds` names each fold, so that one that was deleted comes back.
 _TARGETS = ("leaderboard", "folds")
@@ -31,6 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"what to make (default: {' '.join(_TARGETS)})")
     add_choice(parser)
     parser.add_argument("--models", metavar="A,B", help="models, by commas (default: those of config/config.yaml)")
+    parser.add_argument("--submissions", metavar="A,B", help="folders of submitted predictions, by commas")
     captures = f"{', '.join(_WORDS)}, or a YAML file with real_captures (default: as config/config.yaml says)"
     parser.add_argument("--captures", metavar="SETS", help=captures)
     parser.add_argument(
@@ -51,8 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
     check_root(arguments.root)
     check_release(arguments.root, arguments.release)
     settings, files = {}, []
-    if arguments.models is not None:
-        settings["models"] = f"[{','.join(filter(None, map(str.strip, arguments.models.split(','))))}]"
+    for key in ("models", "submissions"):
+        if (names := getattr(arguments, key)) is not None:
+            settings[key] = f"[{','.join(filter(None, map(str.strip, names.split(','))))}]"
     if arguments.seed is not None:
         settings["seed"] = str(arguments.seed)
     if arguments.captures in _WORDS:
@@ -61,7 +63,13 @@ def run(arguments: argparse.Namespace) -> int:
         if not (arguments.root / arguments.captures).is_file():
             raise InputError(f"--captures: {unknown(arguments.captures, _WORDS)}; or a YAML file in the project")
         files.append(arguments.captures)
-    return start(command(arguments, arguments.targets or _TARGETS, settings, files), arguments.root)
+    targets = arguments.targets or _TARGETS
+    status = start(command(arguments, targets, settings, files), arguments.root)
+    if status == 0 and not arguments.dry_run and {"leaderboard", "all"} & {*targets}:
+        release, layout = chosen(arguments)
+        split = " --eval-split HOLDOUT" if arguments.eval_split == "HOLDOUT" else ""
+        sys.stdout.write(f"page: {layout.board_as('html')}; in the terminal: emma show --release {release}{split}\n")
+    return status
 
 
 def command(
@@ -83,8 +91,8 @@ def command(
         words.append("--dry-run")
     elif importlib.util.find_spec("snakemake_logger_plugin_rich"):
         words += ["--logger", "rich"]
-    chosen = {"release": arguments.release, "eval_split": arguments.eval_split, **(settings or {})}
-    named = [f"{key}={value}" for key, value in chosen.items() if value is not None]
+    every = {"release": arguments.release, "eval_split": arguments.eval_split, **(settings or {})}
+    named = [f"{key}={value}" for key, value in every.items() if value is not None]
     return [*words, *(["--config", *named] if named else []), "--", *targets]
 
 

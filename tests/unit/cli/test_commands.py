@@ -122,6 +122,10 @@ def engine(monkeypatch, tmp_path):
             "snakemake --cores {n} --dry-run --config eval_split=HOLDOUT real_captures=none -- leaderboard folds",
         ),
         (
+            ["run", "--submissions", "submissions/a", "--cores", "1"],
+            "snakemake --cores 1 --logger rich --config 'submissions=[submissions/a]' -- leaderboard folds",
+        ),
+        (
             ["run", "--captures", "config/mine.yaml"],
             "snakemake --configfile config/mine.yaml --cores {n} --logger rich -- leaderboard folds",
         ),
@@ -135,6 +139,20 @@ def test_a_run_shows_the_plain_command_and_gives_its_status(words, told, monkeyp
     told = told.replace("{n}", str(len(os.sched_getaffinity(0))))
     assert shown == f"$ {told}"
     assert ran == f"{[word.strip(chr(39)) for word in told.split()[1:]]} {project}"
+
+
+def test_a_run_that_ends_well_says_where_the_board_is(monkeypatch, project, engine, capfd):
+    engine("sys.exit(0)")
+    for words, told in {
+        ("run",): f"page: {project}/results/leaderboard.html; in the terminal: emma show --release v0.1",
+        ("run", "all", "--release", "tiny"): f"{project}/results/releases/tiny/leaderboard.html; ",
+        ("run", "--eval-split", "HOLDOUT", "--submissions", "a,b"): "emma show --release v0.1 --eval-split HOLDOUT",
+    }.items():
+        assert emma(monkeypatch, *words, "--root", project) == 0
+        assert told in capfd.readouterr().out.splitlines()[-1]
+    for words in (("run", "folds"), ("run", "--dry-run")):
+        assert emma(monkeypatch, *words, "--root", project) == 0
+        assert "page:" not in capfd.readouterr().out
 
 
 def test_what_the_options_show_to_be_wrong_starts_nothing(monkeypatch, project, engine, capfd):
