@@ -37,6 +37,10 @@ def main() -> None:
     if arguments.out is None:
         for task, record in scored.record.tasks.items():
             sys.stdout.write(f"{model} {task} {record.metric} {record.score} {record.unit}\n")
+        told = (
+            f"{len(scored.record.tasks)} of {len(expected.manifest.tasks)} tasks of release {expected.manifest.release}"
+        )
+        sys.stdout.write(f"{arguments.bundle}: valid, {told}; it would stand on the board as submitted\n")
         return
     write_scored(scored, expected, arguments.out)
 

@@ -68,6 +68,11 @@ def bundle(project, tmp_path):
 
 def test_shuffled_rows_with_wrong_targets_get_the_frozen_score_and_verify(project, bundle):
     results = project / "results"
+    before = sorted(results.rglob("*"))
+    done = submit(bundle, results)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"{bundle}: valid, " in done.stdout and "as submitted" in done.stdout.splitlines()[-1]
+    assert sorted(results.rglob("*")) == before
     done = submit(bundle, results, "--out", results)
     assert (done.returncode, done.stderr) == (0, "")
     guest, many = (json.loads((results / f"runs/{name}.json").read_text()) for name in ("guest", "many"))
