@@ -144,16 +144,15 @@ def _convert(arguments: argparse.Namespace) -> None:
 def _finish(root: Path, name: str, release: str | None) -> int:
     """Look at the model that was written, and say how to run it, or how to look again."""
     status = _look(root, name, release)
+    named = "" if release is None else f" --release {release}"
     if status:
-        again = "" if release is None else f" --release {release}"
         _say(
-            f"It cannot run as it is. Change config/models/{name}.yaml and look again, by python "
-            f"scripts/check_backbone.py {name}{again}; or add it again with --force"
+            f"It cannot run as it is. Change config/models/{name}.yaml and look again, by emma check {name}{named}; "
+            "or add it again with --force"
         )
         return status
     _say(f"To run it, add this line under `models:` in config/config.yaml:\n  - {name}")
-    named = "" if release is None else f"release={release} "
-    _say(f'or run it alone: snakemake --cores 2 --config {named}"models=[prior,{name}]" -- leaderboard')
+    _say(f"or run it alone: emma run{named} --models prior,{name}")
     return status
 
 

@@ -181,7 +181,7 @@ def test_the_command_adds_a_published_network(project, monkeypatch, capsys):
     told = capsys.readouterr().out.splitlines()
     assert told[0].startswith("radioml_vgg10: 3 denormal numbers")
     assert f"{root / 'config/models/radioml_vgg10.yaml'}: written" in told
-    assert told[-1].endswith('--config "models=[prior,radioml_vgg10]" -- leaderboard')
+    assert told[-1].endswith("emma run --models prior,radioml_vgg10")
     assert load_model_config(root / "config/models/radioml_vgg10.yaml").name == "radioml_vgg10"
 
 

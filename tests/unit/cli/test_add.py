@@ -85,7 +85,7 @@ def test_a_classifier_is_read_and_cut_before_its_last_layer(monkeypatch, project
     assert (project / "weights/net_one.onnx").read_bytes() == data
     assert "taken is the tensor before its last layer, h [B, 96]; choose by --output: p (4), y (4), h (96)" in told
     assert "  - net_one\n" in told
-    assert '--config "models=[prior,net_one]"' in told
+    assert "or run it alone: emma run --models prior,net_one\n" in told
     backbone, _ = load_backbone(config, project)
     assert backbone.embedding_dim == 96
 
@@ -105,7 +105,7 @@ def test_other_keys_are_set_and_what_cannot_run_says_how_to_look_again(monkeypat
     with pytest.raises(SystemExit):
         added(monkeypatch, project, network(), "--force", "--release", "tiny")
     told = capsys.readouterr().out
-    assert "python scripts/check_backbone.py net_one --release tiny" in told
+    assert "look again, by emma check net_one --release tiny; " in told
     assert "To run it" not in told
 
 

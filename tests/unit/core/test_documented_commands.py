@@ -118,6 +118,13 @@ def test_make_has_it(page, words):
     assert {word for word in words if "=" not in word} <= targets
 
 
+def test_make_help_lists_every_target():
+    text = (ROOT / "Makefile").read_text()
+    told = re.findall(r"^([a-z-]+):.*  ## \w", text, re.MULTILINE)
+    # The halves of the tests are no targets to ask for.
+    assert sorted([*told, "test-code", "test-validity"]) == sorted(re.search(r"\.PHONY: (.*)", text)[1].split())
+
+
 @pytest.mark.parametrize(("page", "words"), commands("emma"))
 def test_emma_takes_it(page, words):
     if words[0] in {"--help", "--version", "COMMAND"}:
