@@ -8,6 +8,7 @@ from types import ModuleType
 from common.errors import InputError, OneLineParser, run_script, unknown
 from emma.cli import add, archive, clean, explain, show
 from emma.cli import run as running
+from emma.cli.completion import script
 from emma.cli.project import Program
 from emma.version import HARNESS_VERSION
 
@@ -63,6 +64,9 @@ def main() -> None:
     if words[0] == "--version":
         sys.stdout.write(f"emma {HARNESS_VERSION}\n")
         return
+    if words[0] == "--completion":
+        sys.stdout.write(script(COMMANDS))
+        return
     name, options = find(words)
     command = COMMANDS[name]
     if isinstance(command, Program):
@@ -85,7 +89,8 @@ def _help() -> str:
             "",
             *lines,
             "",
-            "emma COMMAND --help lists the options of a command, emma --version the version.",
+            "emma COMMAND --help lists the options of a command, emma --version tells the version.",
+            'eval "$(emma --completion)" completes commands and options in bash.',
             "",
         ]
     )

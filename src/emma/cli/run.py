@@ -17,11 +17,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.errors import INTERRUPTED, InputError, natural, unknown
+from common.errors import INTERRUPTED, InputError, natural, near, unknown
 from emma.cli.project import add_release, add_root, check_release, check_root, chosen
 
 #: What `make leaderboard` makes: `folds` names each fold, so that one that was deleted comes back.
 _TARGETS = ("leaderboard", "folds")
+
+#: Rules that people ask for.
+_RULES = (*_TARGETS, "all")
 
 _WORDS = ("surrogate", "none")
 
@@ -64,6 +67,9 @@ def run(arguments: argparse.Namespace) -> int:
             raise InputError(f"--captures: {unknown(arguments.captures, _WORDS)}; or a YAML file in the project")
         files.append(arguments.captures)
     targets = arguments.targets or _TARGETS
+    for target in targets:
+        if target not in _RULES and (meant := near(target, _RULES)):
+            raise InputError(f"emma run: {target}: no such target, did you mean {meant}?")
     status = start(command(arguments, targets, settings, files), arguments.root)
     if status == 0 and not arguments.dry_run and {"leaderboard", "all"} & {*targets}:
         release, layout = chosen(arguments)

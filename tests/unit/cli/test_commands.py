@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from common.errors import InputError
+from emma.cli.completion import script
 from emma.cli.explain import read_record
 from emma.cli.main import COMMANDS, find, main, summary
 from emma.cli.project import PROGRAMS, Program
@@ -160,6 +161,7 @@ def test_what_the_options_show_to_be_wrong_starts_nothing(monkeypatch, project, 
     for words, told in {
         ("run", "--release", "tinny"): "--release: tinny is unknown, did you mean tiny?",
         ("run", "--captures", "surogate"): "--captures: surogate is unknown, did you mean surrogate?",
+        ("run", "leaderbord"): "emma run: leaderbord: no such target, did you mean leaderboard?",
         ("run", "--cores", "many"): "emma run: argument --cores: many: expected a whole number",
         ("archive", "--release", "v0.2"): "--release: v0.2 is unknown, did you mean v0.1?",
         ("archive",): "git status: ",
@@ -281,6 +283,36 @@ def test_nothing_is_deleted_unasked_or_under_a_run(monkeypatch, project, results
             emma(monkeypatch, "clean", "--yes", "--root", project)
         other.communicate(b"\n")
     assert names_in(results) == before
+
+
+@pytest.fixture(scope="module")
+def completion():
+    return script(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("v", ["verify"]),
+        ("captures ", ["check"]),
+        ("run --re", ["--release"]),
+        ("captures check x --ad", ["--adapter"]),
+        ("submit check --o", []),
+        ("run --release t", ["tiny"]),
+        ("run --release v", ["v0.1"]),
+        ("run --models d", ["dsp"]),
+        ("check d", ["dsp"]),
+    ],
+)
+def test_bash_completes_commands_options_and_names(line, offered, project, completion):
+    (project / "config/models").mkdir()
+    (project / "config/models/dsp.yaml").touch()
+    (project / "config/releases/v0.1.holdout.yaml").touch()
+    words = ["emma", *line.split(" ")]
+    asked = f"COMP_WORDS=({' '.join(words[:-1])} '{words[-1]}'); COMP_CWORD={len(words) - 1}"
+    ask = f'{completion}\n{asked}\n_emma emma "{words[-1]}" "{words[-2]}"; printf "%s\n" "${{COMPREPLY[@]}}"'
+    told = subprocess.run(["bash", "-c", ask], cwd=project, capture_output=True, text=True, check=True)
+    assert (told.stdout.split(), told.stderr) == (offered, "")
 
 
 def note(project, name, **record):
