@@ -10,9 +10,10 @@ import json
 import os
 import re
 import signal
+import socket
+import struct
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
@@ -38,8 +39,8 @@ SHOWN = ("sample_rate_hz", "center_frequency_hz", REFERENCE_START.name)
 #: Seconds until an answer, to a chunk of scenes or of a model that loads; a process that takes longer is ended.
 PATIENCE = 3600.0
 
-#: Most bytes of a word that says what comes, and most columns of an embedding.
-_WORD, _WIDEST = 2**20, 2**20
+#: Most bytes of a word that says what comes, most columns of an embedding, and most bytes of what is made.
+_WORD, _WIDEST, _LARGEST = 2**20, 2**20, 2**36
 
 _FAULTS: dict[str, type[InputError]] = {kind.__name__: kind for kind in (InputError, UnsuitedError, NotFiniteError)}
 
@@ -54,10 +55,18 @@ class Apart:
         name: what errors call it.
         rights: what it may open.
         serve: what it does, with its end of the pipe, and what isolates it.
+        patience: seconds until an answer, PATIENCE unless given.
     """
 
-    def __init__(self, name: str, rights: Rights, serve: Callable[[Connection, Isolation], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        rights: Rights,
+        serve: Callable[[Connection, Isolation], None],
+        patience: float | None = None,
+    ) -> None:
         self.name, self._rights, self._serve = name, rights, serve
+        self._seconds = PATIENCE if patience is None else patience
         self._stack = contextlib.ExitStack()
         self._process = 0
 
@@ -65,12 +74,16 @@ class Apart:
         """Start it."""
         folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="emma-")))
         self.pipe, theirs = Pipe()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        _flush()
         self._process = os.fork()
         if not self._process:
             self._live(theirs, folder)
         theirs.close()
+        # The pipe is a pair of sockets: the system says when nothing moved for so long.
+        with socket.socket(fileno=os.dup(self.pipe.fileno())) as ours:
+            whole, part = divmod(self._seconds, 1)
+            for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+                ours.setsockopt(socket.SOL_SOCKET, option, struct.pack("@ll", int(whole), int(part * 1e6)))
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -109,8 +122,7 @@ class Apart:
             status = 0
         finally:
             with contextlib.suppress(Exception):
-                sys.stdout.flush()
-                sys.stderr.flush()
+                _flush()
             os._exit(status)
 
     def ask(self, question: Any = None) -> dict[str, Any]:
@@ -138,28 +150,17 @@ class Apart:
 
     @contextlib.contextmanager
     def _patience(self) -> Iterator[None]:
-        late = threading.Event()
-
-        def end() -> None:
-            late.set()
-            self._end()
-
-        timer = threading.Timer(PATIENCE, end)
-        timer.daemon = True
-        timer.start()
         try:
             yield
         except (OSError, EOFError, ValueError, RecursionError) as error:
             if isinstance(error, InputError):
                 raise
-            raise InputError(f"{self.name}: {self._ended(late=late.is_set())}") from None
-        finally:
-            timer.cancel()
+            raise InputError(f"{self.name}: {self._ended(late=isinstance(error, BlockingIOError))}") from None
 
     def _ended(self, *, late: bool) -> str:
         """How the process ended that no longer answers."""
         if late:
-            return f"its process gave no answer in {PATIENCE:g} s and was ended"
+            return f"its process gave no answer in {self._seconds:g} s and was ended"
         status = self._reap()
         if status == -signal.SIGKILL:
             return "its process was ended from outside, perhaps for want of memory, or said what nobody understands"
@@ -167,12 +168,22 @@ class Apart:
         return f"its process ended {how} and gave no answer"
 
 
+def _flush() -> None:
+    """Write out the standard streams, so that no process says what another has said."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+
+
 def _close_all_but(kept: int) -> None:
     """Close every file but the standard ones and one; standard input is nothing."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
-    os.closerange(3, kept)
-    os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
+    there = Path("/proc/self/fd")
+    for number in [int(path.name) for path in there.iterdir()] if there.is_dir() else range(3, 1024):
+        if number > 2 and number != kept:
+            with contextlib.suppress(OSError):
+                os.close(number)
 
 
 def tell(pipe: Connection, **word: Any) -> None:
@@ -185,6 +196,56 @@ def tell_fault(pipe: Connection, name: str, error: BaseException) -> None:
     text = str(error) if isinstance(error, InputError) else f"{name}: {type(error).__name__}: {error}"
     with contextlib.suppress(OSError):
         tell(pipe, fault=type(error).__name__, text=text[:2000])
+
+
+def made_apart(
+    config: ModelConfig,
+    make: Callable[[Path], bytes],
+    *,
+    weights: Path | None = None,
+    root: str | Path = ".",
+    patience: float | None = None,
+) -> bytes:
+    """What code of a model makes, by a process of its own.
+
+    Args:
+        config: the model's config.
+        make: called there with the project's folder; what it read before is at hand.
+        weights: the file of the model's weights.
+        root: the project's folder.
+        patience: seconds until it is made, PATIENCE unless given.
+
+    Raises:
+        InputError: what ``make`` raises there, or how the process ended.
+    """
+    root = Path(root).resolve()
+
+    def serve(pipe: Connection, isolation: Isolation) -> None:
+        del isolation
+        before = frozenset(sys.modules)
+        content = make(root)
+        tell(pipe, size=len(content), modules=_new_modules(before))
+        if content:
+            pipe.send_bytes(content)
+
+    with Apart(f"model {config.name}", Rights.of(config, root, weights), serve, patience) as process:
+        word = process.ask()
+        _meet(word)
+        size = word.get("size")
+        if not isinstance(size, int) or not 0 <= size <= _LARGEST:
+            raise InputError(f"{process.name}: its process makes {size!r} bytes, expected at most {_LARGEST}")
+        return process.receive(size)
+
+
+def _new_modules(before: frozenset[str]) -> list[str]:
+    """Names of the modules that were imported since."""
+    return [name[:200] for name in sorted(sys.modules.keys() - before)][:4000]
+
+
+def _meet(word: dict[str, Any]) -> None:
+    """Keep the names of modules that a process says it has imported."""
+    if isinstance(modules := word.get("modules"), list):
+        MET.update(name for name in modules if isinstance(name, str))
 
 
 class ApartBackbone(Apart):
@@ -230,15 +291,13 @@ class ApartBackbone(Apart):
         device, isolation = (str(word.get(key)) for key in ("device", "isolation"))
         if not re.fullmatch(r"[a-z]{1,16}", device) or isolation not in {"landlock", "none"}:
             raise InputError(f"{self.name}: its process is on {device[:80]!r}, expected a device")
-        if isinstance(modules := word.get("modules"), list):
-            MET.update(name for name in modules if isinstance(name, str))
+        _meet(word)
         return provenance_with(self._config, self._trained, device, isolation)
 
     def _embed_all(self, pipe: Connection, isolation: Isolation) -> None:
         before = frozenset(sys.modules)
         backbone, provenance = load_backbone(self._config, self._root, self._trained)
-        met = sorted(sys.modules.keys() - before)
-        tell(pipe, device=provenance.device, isolation=isolation, modules=[name[:200] for name in met][:4000])
+        tell(pipe, device=provenance.device, isolation=isolation, modules=_new_modules(before))
         with threadpool_limits(1):
             while True:
                 iq, index = pipe.recv()

@@ -68,7 +68,8 @@ class Rights:
             environment: what may name the file of a secret seed.
         """
         root = Path(root).resolve()
-        named = (root / value for value in config.options.values() if isinstance(value, str) and value)
+        options = [*config.options.values(), *(config.pretrain.options.values() if config.pretrain else ())]
+        named = (root / value for value in options if isinstance(value, str) and value)
         code = [path for path in sorted(root.iterdir()) if _is_code(path)]
         code += [path for path in named if path.resolve() != root and path.resolve().is_relative_to(root)]
         seeds = tuple(Path(environment[name]).absolute() for name in _FILES if environment.get(name))
@@ -95,7 +96,8 @@ class Rights:
         libraries = [sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path]
         libraries += os.environ.get("LD_LIBRARY_PATH", "").split(":")
         readable = [Path(path) for path in (*_SYSTEM, *libraries) if path and Path(path).resolve() != self.root]
-        devices = [Path(path) for path in _DEVICES]
+        # The last resets the peak of memory that the system notes of this process.
+        devices = [Path(path) for path in (*_DEVICES, f"/proc/{os.getpid()}/clear_refs")]
         if self.gpu:
             devices += [path for pattern in _GPU for path in Path("/dev").glob(pattern)]
         confined = restrict_files([*readable, *self.code], [*devices, folder], self.hidden, self.files)
