@@ -91,6 +91,13 @@ def load_backbone(
     return backbone, provenance.model_copy(update={"device": used_device(backbone, device)})
 
 
+def provenance_with(config: ModelConfig, trained: Path | None, device: str, isolation: str) -> Provenance:
+    """The provenance of a model that is loaded elsewhere: see ``load_backbone``, and ``Provenance`` for the rest."""
+    digest = config.weights_sha256 if trained is None else sha256(_read_pinned(trained, None))
+    provenance = Provenance.of(config.name, config, config.pretraining, digest)
+    return provenance.model_copy(update={"device": device, "isolation": isolation})
+
+
 def stored_weights(
     config: ModelConfig, root: str | Path = ".", trained: str | Path | None = None
 ) -> tuple[dict[str, NDArray[Any]] | None, str | None]:

@@ -68,11 +68,12 @@ def bundle(project, tmp_path):
 
 def test_shuffled_rows_with_wrong_targets_get_the_frozen_score_and_verify(project, bundle):
     results = project / "results"
-    before = sorted(results.rglob("*"))
+    files = sorted(results.rglob("*"))
     done = submit(bundle, results)
     assert (done.returncode, done.stderr) == (0, "")
     assert f"{bundle}: valid, " in done.stdout and "as submitted" in done.stdout.splitlines()[-1]
-    assert sorted(results.rglob("*")) == before
+    assert sorted(results.rglob("*")) == files
+    before = json.loads((results / "leaderboard.json").read_text())
     done = submit(bundle, results, "--out", results)
     assert (done.returncode, done.stderr) == (0, "")
     guest, many = (json.loads((results / f"runs/{name}.json").read_text()) for name in ("guest", "many"))
@@ -81,8 +82,16 @@ def test_shuffled_rows_with_wrong_targets_get_the_frozen_score_and_verify(projec
         assert guest["tasks"][task]["score"] == many["tasks"][task]["score"]
     assert guest["run_manifest"]["prediction_bundle_hashes"] == many["run_manifest"]["prediction_bundle_hashes"]
     publish_board(results)
-    rows = {row["model"]: row for row in json.loads((results / "leaderboard.json").read_text())["models"]}
-    assert rows["guest"]["rank"] == rows["many"]["rank"] and rows["guest"]["kind"] == "submitted"
+    board = json.loads((results / "leaderboard.json").read_text())
+    *others, row = board["models"]
+    # Labels of DEV are public: the row stands last, without a rank, says whose predictions it has, and moves nobody.
+    assert (row["model"], row["rank"], row["standing"]) == ("guest", None, "submitted, predictions only")
+    assert row["unranked"] == "predictions alone, of scenes whose labels are public"
+    assert row["ood_avg"] == next(other["ood_avg"] for other in others if other["model"] == "many")
+    assert "The same predictions throughout as many." in row["caveats"]
+    assert [other | {"caveats": []} for other in others] == [own | {"caveats": []} for own in before["models"]]
+    assert any("guest was submitted" in caveat for caveat in board["caveats"])
+    assert any("many and guest have the same predictions throughout" in caveat for caveat in board["caveats"])
     assert [str(outcome) for outcome in verify(Results(results, project)) if outcome.faults] == []
 
 
