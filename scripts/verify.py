@@ -1,4 +1,7 @@
-"""Verify finished results: every hash, fold, fit and number is computed again. Status 1 where anything differs."""
+"""Verify finished results: every hash, fold, fit and number is computed again.
+
+Status 0: verified at the level asked for; 1: faults; 2: nothing to verify; 3: no fault, but not all could be checked.
+"""
 
 import argparse
 import sys
@@ -8,7 +11,7 @@ from pathlib import Path
 
 from common.errors import InputError, OneLineParser, run_script
 from common.threads import one_thread
-from emma.audit.verify import CHECKS, Check, Outcome, Results, verify
+from emma.audit.verify import CHECKS, Check, Level, Outcome, Results, Verdict, verify
 from emma.data.tables import without_pandas
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,11 +28,10 @@ def main() -> None:
     deep = "make a sample of scenes, embeddings and fits again, too"
     parser.add_argument("--deep", action="store_true", help=deep)
     arguments = parser.parse_args()
-    faults = 0
+    outcomes: list[Outcome] = []
 
     def tell(outcome: Outcome, archive: Path | None = None) -> None:
-        nonlocal faults
-        faults += len(outcome.faults)
+        outcomes.append(outcome)
         text = str(outcome)
         sys.stdout.write((text if archive is None else text.replace(f"{archive}/", f"{arguments.results}: ")) + "\n")
         sys.stdout.flush()
@@ -39,8 +41,10 @@ def main() -> None:
             _archive(arguments, tell)
         else:
             verify(_finished(arguments), _checks(arguments.deep), tell)
-    sys.stdout.write(f"{arguments.results}: {f'{faults} faults' if faults else 'verified'}\n")
-    raise SystemExit(1 if faults else 0)
+    verdict = Verdict.of(outcomes, Level.REPRODUCED if arguments.deep else Level.RESCORED)
+    sys.stdout.write(f"{arguments.results}: {verdict}\n")
+    sys.stdout.flush()
+    raise SystemExit(verdict.status)
 
 
 def _finished(arguments: argparse.Namespace) -> Results:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import yaml
 
 from common.files import parse, read_json, write_json, write_text
@@ -218,17 +219,20 @@ def build(project: Path, seed: int = 0, splits=("TRAIN", "DEV")) -> Path:
         for name, value in entries.items():
             write_text(project / "config" / folder / f"{name}.yaml", yaml.safe_dump(value))
     config = load_release_config(project / "config/releases/mini.yaml")
-    indexes = {}
+    indexes, links = {}, {split: [] for split in splits}
     for task in config.tasks:
         for split in splits:
             rng = np.random.default_rng([len(task), splits.index(split)])
             columns, labels, signal = _columns(task.value, split, rng)
+            links[split] += columns["link_id"]
             iq = rng.normal(size=(len(signal), 1, 8)) + 1j * rng.normal(size=(len(signal), 1, 8))
             iq[:, 0, :] += signal[:, None]
             path = results / "scenes" / task.value / f"{split}.parquet"
             indexes.setdefault(task, {})[Split(split)] = path.with_suffix(".index.parquet")
             chunk = SceneChunk(iq.astype(np.complex64), columns, labels)
             write_scenes(path, indexes[task][Split(split)], [chunk], label_field(config.tasks[task]))
+    for split, ids in links.items():
+        write_table(results / "channels" / f"{split}.parquet", pa.table({"link_id": ids}))
     write_json(results / "release/manifest.json", manifest_record(freeze(config, indexes, "0", "0" * 64)))
     manifest = load_manifest(results / "release/manifest.json")
     backbones = {"prior": Prior(), "few": Moments("few", 2), "many": Moments("many", 6)}

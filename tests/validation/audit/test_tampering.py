@@ -149,8 +149,8 @@ def edited_replicates(results):
     rewrite(results / "folds/few/E-ID-FP/score_replicates.parquet", with_column("replicates", change))
 
 
-def sample_changed(results):
-    path = results / "scenes/E-LOC-AOA/TRAIN.parquet"
+def sample_changed(results, place="scenes/E-LOC-AOA/TRAIN.parquet"):
+    path = results / place
     table = pq.read_table(path)
     field = table.schema.field("iq")
     first, *rest = table["iq"].to_pylist()
@@ -523,6 +523,23 @@ TAMPERINGS = {
         "scenes/E-LOC-LOS/DEV.labels.parquet",
     ),
     "sample of a scene": (sample_changed, "scenes", "scenes/E-LOC-AOA/TRAIN.parquet"),
+    "sample of a captured scene": (
+        lambda results: sample_changed(results, f"{SET}/scenes.parquet"),
+        "scenes",
+        f"{SET}/scenes.parquet",
+    ),
+    "link dropped from the rays": (
+        lambda results: rewrite(results / "channels/DEV.parquet", lambda table: table.slice(1)),
+        "channels",
+        "channels/DEV.parquet",
+    ),
+    "link twice in the rays": (
+        lambda results: rewrite(
+            results / "channels/DEV.parquet", lambda table: pa.concat_tables([table, table.slice(0, 1)])
+        ),
+        "channels",
+        "channels/DEV.parquet",
+    ),
     "anchor in the manifest": (
         of_json("release/manifest.json", "tasks", "E-LOC-AOA", "anchors", "maximum", to=180.0),
         "manifest",

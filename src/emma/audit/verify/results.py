@@ -105,6 +105,10 @@ class Results:
         """The release's tasks."""
         return list(self.manifest().tasks)
 
+    def splits(self, task: TaskID) -> list[Split]:
+        """The splits of a task that its numbers rest on: the frozen ones, and that which is scored."""
+        return sorted({*self.manifest().splits.get(task, {}), self.eval_split()})
+
     @_remembered
     def run_files(self) -> dict[str, Path]:
         """Run records of this board's models, by model."""
