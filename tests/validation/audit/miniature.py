@@ -153,9 +153,34 @@ CAPTURES = {
 }
 MODELS = {
     "prior": {"name": "prior", "factory": "emma.backbones.base:prior", "pretraining": {}},
-    "few": {"name": "few", "factory": "elsewhere:few", "pretraining": {"environments": ["E_URBAN"]}},
-    "many": {"name": "many", "factory": "elsewhere:many", "pretraining": "unknown"},
+    "few": {
+        "name": "few",
+        "factory": "elsewhere:few",
+        "normalise": "none",
+        "pretraining": {"environments": ["E_URBAN"]},
+    },
+    "many": {"name": "many", "factory": "elsewhere:many", "normalise": "none", "pretraining": "unknown"},
 }
+#: The module of the project's own models, as a file of it.
+ELSEWHERE = """
+import numpy as np
+
+
+class Moments:
+    def __init__(self, name, width):
+        self.name, self.embedding_dim = name, width
+
+    def embed(self, iq, sample_rate_hz, center_frequency_hz):
+        return np.ascontiguousarray(iq[:, 0, : self.embedding_dim].real).astype(np.float32)
+
+
+def few(weights):
+    return Moments("few", 2)
+
+
+def many(weights):
+    return Moments("many", 6)
+"""
 
 
 class Moments:
@@ -218,6 +243,7 @@ def build(project: Path, seed: int = 0, splits=("TRAIN", "DEV")) -> Path:
     for folder, entries in folders.items():
         for name, value in entries.items():
             write_text(project / "config" / folder / f"{name}.yaml", yaml.safe_dump(value))
+    write_text(project / "elsewhere.py", ELSEWHERE)
     config = load_release_config(project / "config/releases/mini.yaml")
     indexes, links = {}, {split: [] for split in splits}
     for task in config.tasks:
