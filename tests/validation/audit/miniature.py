@@ -36,6 +36,9 @@ from emma.data.tables import write_table
 from emma.evaluation.fitting import check_complete, fit_fold, read_fitted, write_fitted
 from emma.evaluation.replicates import ReplicateSource, primary_replicates, write_replicates
 from emma.evaluation.scoring import fold_record, score_task
+from emma.report.captures import read_report
+from emma.report.page import build_figures, build_page, images
+from emma.report.tables import markdown, tex
 from emma.results.frames import board_csv
 from emma.results.layout import Layout
 from emma.results.leaderboard import build_board
@@ -396,3 +399,17 @@ def publish_board(results: Path) -> None:
     write_json(results / "leaderboard.schema.json", Board.model_json_schema())
     write_json(results / "reports/aggregation.json", aggregation.model_dump(mode="json"))
     write_text(results / "leaderboard.csv", board_csv(board))
+
+
+def publish_page(results: Path) -> None:
+    """Draw what people read of the board, as the workflow's program does."""
+    board = parse(Board, read_json(results / "leaderboard.json"), results)
+    report = read_report(results / "reports/sim_to_real.json", board)
+    drawn = build_figures(board, load_manifest(results / "release/manifest.json"), report)
+    for name, content in images(drawn).items():
+        path = results / "figures" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+    texts = {"html": build_page(board, drawn, report), "md": markdown(board), "tex": tex(board)}
+    for kind, text in texts.items():
+        write_text(results / f"leaderboard.{kind}", text)

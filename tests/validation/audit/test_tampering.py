@@ -269,6 +269,12 @@ def of_set(*keys, to):
     return lambda results: edit(results / f"{SET}/record.json", change)
 
 
+def script_on_the_page(results):
+    miniature.publish_page(results)
+    path = results / "leaderboard.html"
+    path.write_text(path.read_text().replace("</body>", "<script>alert(1)</script></body>"))
+
+
 BOARD, RUN, METRICS = "leaderboard.json", "runs/many.json", f"{FOLD}/E_URBAN/metrics.json"
 BUNDLE = f"{FOLD}/E_URBAN/predictions.parquet"
 
@@ -648,6 +654,7 @@ TAMPERINGS = {
         "files",
         f"{SET}/few/metrics.json",
     ),
+    "script on the page": (script_on_the_page, "page", "leaderboard.html"),
     "run record removed": (hidden_model, "files", RUN),
     "run record behind a link": (linked_elsewhere, "files", RUN),
     "metrics file emptied": (lambda results: (results / METRICS).write_text(""), "files", METRICS),
@@ -664,8 +671,9 @@ TAMPERINGS = {
 }
 
 
-def test_the_untouched_results_verify(pristine):
-    outcomes = verify(Results(pristine / "results", pristine))
+def test_the_untouched_results_verify(project):
+    miniature.publish_page(project / "results")
+    outcomes = verify(Results(project / "results", project))
     assert [str(outcome) for outcome in outcomes if not outcome.passed] == []
     assert all(outcome.checked for outcome in outcomes) and len(outcomes) == len(CHECKS)
 

@@ -12,6 +12,7 @@ from emma.audit.verify.data import Channels, Indexes, Inventory, Manifest, Scene
 from emma.audit.verify.fits import EmbeddingTables, Guards, Predictions, Readouts, Splits
 from emma.audit.verify.levels import Level, Verdict
 from emma.audit.verify.models import Weights
+from emma.audit.verify.page import Page
 from emma.audit.verify.results import Results
 from emma.audit.verify.scores import BoardFiles, Provenance, Runs, Scores, Stress
 
@@ -36,6 +37,7 @@ CHECKS: tuple[type[Check], ...] = (
     Stress,
     Captures,
     GapReport,
+    Page,
 )
 
 
