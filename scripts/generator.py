@@ -15,6 +15,7 @@ from common.files import parse
 from common.streams import complex_normal, stream
 from emma.audit.verify import Results
 from emma.audit.verify.deep import Chunk
+from emma.audit.verify.draws import Draw
 from emma.data.freezing import freeze
 from emma.data.holdout import split_seed
 from emma.data.labels import label_field, labels_beside, read_labels
@@ -77,7 +78,11 @@ def rays_of(recipe: Recipe, split: Split, seed: int | str, source: Path) -> pa.T
 
 
 def true_parameters(
-    config: ReleaseConfig, source: Path, task: TaskID, rays: Mapping[str, pa.Table], ids: Mapping[str, pa.ChunkedArray]
+    config: ReleaseConfig | DataReleaseManifest,
+    source: Path,
+    task: TaskID,
+    rays: Mapping[str, pa.Table],
+    ids: Mapping[str, pa.ChunkedArray],
 ) -> Iterator[tuple[pa.ChunkedArray, np.ndarray]]:
     """Scene ids with features of their true parameters, float32 ``[n, D]``, chunk by chunk, split after split.
 
@@ -104,21 +109,42 @@ def true_parameters(
             raise InputError(f"{source}: rfgen: {place} scenes of {task} in {split}, expected {len(known)} as frozen")
 
 
-def sampled_chunks(results: Results, count: int = 2) -> Iterator[Chunk]:
-    """``count`` chunks of every task's TRAIN and DEV, first and last among them, made again from the recipe."""
-    manifest = results.manifest()
-    source = results.layout.manifest
-    recipe = parse(Recipe, manifest.rfgen, f"{source}: rfgen")
-    splits = (Split.TRAIN, Split.DEV)
-    tables = {split: rays_of(recipe, split, manifest.seed, source) for split in splits}
-    for split, task in itertools.product(splits, manifest.tasks):
-        rays = tables[split]
-        keys = chunk_keys(recipe, task.value, split.value)
-        places = sorted({round(number * (len(keys) - 1) / max(count - 1, 1)) for number in range(count)})
-        chosen = [keys[place] for place in places]
-        chunks = generate(recipe, task.value, split.value, rays, manifest.seed, chunk_keys=chosen)
-        for place, chunk in zip(places, chunks, strict=True):
-            yield task, split, place * len(chunk.iq), SceneChunk.of(chunk)
+class Remade:
+    """What the recipe of finished results gives again, of TRAIN and DEV: rays, drawn chunks of scenes, their truths.
+
+    Args:
+        draw: which chunks.
+    """
+
+    def __init__(self, draw: Draw) -> None:
+        self.draw = draw
+        self._rays: dict[Split, pa.Table] = {}
+
+    def rays(self, results: Results) -> dict[Split, pa.Table]:
+        """The ray table of each split."""
+        if not self._rays:
+            manifest, source = results.manifest(), results.layout.manifest
+            recipe = parse(Recipe, manifest.rfgen, f"{source}: rfgen")
+            self._rays = {split: rays_of(recipe, split, manifest.seed, source) for split in (Split.TRAIN, Split.DEV)}
+        return self._rays
+
+    def chunks(self, results: Results, count: int = 2) -> Iterator[Chunk]:
+        """The first chunk of every task's splits and ``count`` that are drawn, or all."""
+        manifest = results.manifest()
+        recipe = parse(Recipe, manifest.rfgen, f"{results.layout.manifest}: rfgen")
+        for (split, rays), task in itertools.product(self.rays(results).items(), manifest.tasks):
+            keys = chunk_keys(recipe, task.value, split.value)
+            places = sorted({0, *self.draw.rows(len(keys), count, "chunks", task.value, split.value).tolist()})
+            chosen = [keys[place] for place in places]
+            chunks = generate(recipe, task.value, split.value, rays, manifest.seed, chunk_keys=chosen)
+            for place, chunk in zip(places, chunks, strict=True):
+                yield task, split, place * len(chunk.iq), SceneChunk.of(chunk)
+
+    def truths(self, results: Results, task: TaskID) -> Iterator[tuple[pa.ChunkedArray, np.ndarray]]:
+        """Scene ids of a task with the features of their true parameters, float32 ``[n, D]``."""
+        rays = {split.value: table for split, table in self.rays(results).items()}
+        ids = {split: results.index(task, Split(split))["scene_id"] for split in rays}
+        return true_parameters(results.manifest(), results.layout.manifest, task, rays, ids)
 
 
 def example_scenes(

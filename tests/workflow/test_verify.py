@@ -12,7 +12,7 @@ def test_a_finished_run_verifies_deep(finished):
     }
     assert all(deep.values()), deep
     assert re.search(r"(\d+) checked; \1 chunks bit for bit", found.stdout)
-    assert found.stdout.endswith("tiny: verified\n")
+    assert "tiny: verified, reproduced: scenes follow from the recipe" in found.stdout.splitlines()[-1]
 
 
 def test_a_folder_without_results_says_where_others_are(finished):

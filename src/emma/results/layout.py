@@ -44,7 +44,7 @@ class Layout:
     #: The splits of a capture set's own twin.
     twin_splits = ("TRAIN", "DEV")
     #: What an archive holds beside the files that every result rests on.
-    archived = ("weights/*.safetensors", "costs/*.json", "reports/*", "leaderboard.*")
+    archived = ("weights/*.safetensors", "costs/*.json", "probes/*.json", "reports/*", "leaderboard.*", "figures/*")
 
     #: Of these, what another run would measure otherwise stays out of it.
     measured = frozenset({"reports/speed.json"})

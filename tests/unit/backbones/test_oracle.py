@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from common.errors import InputError
-from emma.audit.verify.deep import Reembedded
+from emma.audit.verify.draws import Draw
+from emma.audit.verify.embedded import Reembedded
+from emma.audit.verify.samples import Samples
 from emma.backbones.config import load_model_config
 from emma.backbones.load import load_backbone
 from emma.data.embeddings import Embeddings
@@ -18,6 +20,7 @@ from emma.data.labels import label_field
 from emma.data.release import load_release_config
 from emma.data.scenes import SceneChunk, read_index, write_scenes
 from emma.data.tables import write_table
+from emma.results.layout import Layout
 from rfgen import channels, scenes
 from rfgen.recipe import Recipe
 
@@ -91,14 +94,15 @@ def test_every_scene_gets_its_own_truth(tmp_path: Path) -> None:
 
 
 def test_nobody_embeds_an_oracle_again() -> None:
-    """The deep check says where its embeddings come from, and asks for no backbone."""
+    """The deep check asks no backbone for its embeddings: those of the generator are made again."""
     results = SimpleNamespace(
-        root=ROOT,
+        code=ROOT,
         project=ROOT,
+        layout=Layout("results"),
         models=lambda: ["oracle"],
         is_submitted=lambda _: False,
         tasks_of=lambda _: ["E-LOC-AOA"],
     )
-    check = Reembedded()
+    check = Reembedded(Samples(Draw(0)))
     check.run(results)
-    assert check.note == "oracle's come from the generator"
+    assert (check.checked, check.missed, check.faults) == (0, [], [])

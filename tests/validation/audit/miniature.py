@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import yaml
 
 from common.files import parse, read_json, write_json, write_text
@@ -35,6 +36,9 @@ from emma.data.tables import write_table
 from emma.evaluation.fitting import check_complete, fit_fold, read_fitted, write_fitted
 from emma.evaluation.replicates import ReplicateSource, primary_replicates, write_replicates
 from emma.evaluation.scoring import fold_record, score_task
+from emma.report.captures import read_report
+from emma.report.page import build_figures, build_page, images
+from emma.report.tables import markdown, tex
 from emma.results.frames import board_csv
 from emma.results.layout import Layout
 from emma.results.leaderboard import build_board
@@ -152,9 +156,34 @@ CAPTURES = {
 }
 MODELS = {
     "prior": {"name": "prior", "factory": "emma.backbones.base:prior", "pretraining": {}},
-    "few": {"name": "few", "factory": "elsewhere:few", "pretraining": {"environments": ["E_URBAN"]}},
-    "many": {"name": "many", "factory": "elsewhere:many", "pretraining": "unknown"},
+    "few": {
+        "name": "few",
+        "factory": "elsewhere:few",
+        "normalise": "none",
+        "pretraining": {"environments": ["E_URBAN"]},
+    },
+    "many": {"name": "many", "factory": "elsewhere:many", "normalise": "none", "pretraining": "unknown"},
 }
+#: The module of the project's own models, as a file of it.
+ELSEWHERE = """
+import numpy as np
+
+
+class Moments:
+    def __init__(self, name, width):
+        self.name, self.embedding_dim = name, width
+
+    def embed(self, iq, sample_rate_hz, center_frequency_hz):
+        return np.ascontiguousarray(iq[:, 0, : self.embedding_dim].real).astype(np.float32)
+
+
+def few(weights):
+    return Moments("few", 2)
+
+
+def many(weights):
+    return Moments("many", 6)
+"""
 
 
 class Moments:
@@ -217,18 +246,22 @@ def build(project: Path, seed: int = 0, splits=("TRAIN", "DEV")) -> Path:
     for folder, entries in folders.items():
         for name, value in entries.items():
             write_text(project / "config" / folder / f"{name}.yaml", yaml.safe_dump(value))
+    write_text(project / "elsewhere.py", ELSEWHERE)
     config = load_release_config(project / "config/releases/mini.yaml")
-    indexes = {}
+    indexes, links = {}, {split: [] for split in splits}
     for task in config.tasks:
         for split in splits:
             rng = np.random.default_rng([len(task), splits.index(split)])
             columns, labels, signal = _columns(task.value, split, rng)
+            links[split] += columns["link_id"]
             iq = rng.normal(size=(len(signal), 1, 8)) + 1j * rng.normal(size=(len(signal), 1, 8))
             iq[:, 0, :] += signal[:, None]
             path = results / "scenes" / task.value / f"{split}.parquet"
             indexes.setdefault(task, {})[Split(split)] = path.with_suffix(".index.parquet")
             chunk = SceneChunk(iq.astype(np.complex64), columns, labels)
             write_scenes(path, indexes[task][Split(split)], [chunk], label_field(config.tasks[task]))
+    for split, ids in links.items():
+        write_table(results / "channels" / f"{split}.parquet", pa.table({"link_id": ids}))
     write_json(results / "release/manifest.json", manifest_record(freeze(config, indexes, "0", "0" * 64)))
     manifest = load_manifest(results / "release/manifest.json")
     backbones = {"prior": Prior(), "few": Moments("few", 2), "many": Moments("many", 6)}
@@ -366,3 +399,17 @@ def publish_board(results: Path) -> None:
     write_json(results / "leaderboard.schema.json", Board.model_json_schema())
     write_json(results / "reports/aggregation.json", aggregation.model_dump(mode="json"))
     write_text(results / "leaderboard.csv", board_csv(board))
+
+
+def publish_page(results: Path) -> None:
+    """Draw what people read of the board, as the workflow's program does."""
+    board = parse(Board, read_json(results / "leaderboard.json"), results)
+    report = read_report(results / "reports/sim_to_real.json", board)
+    drawn = build_figures(board, load_manifest(results / "release/manifest.json"), report)
+    for name, content in images(drawn).items():
+        path = results / "figures" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+    texts = {"html": build_page(board, drawn, report), "md": markdown(board), "tex": tex(board)}
+    for kind, text in texts.items():
+        write_text(results / f"leaderboard.{kind}", text)

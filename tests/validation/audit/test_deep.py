@@ -1,5 +1,6 @@
 """What only --deep can see: a sample or a readout that was forged before everything above it was made again."""
 
+import pickle
 from dataclasses import replace
 
 import emma_miniature as miniature
@@ -7,10 +8,15 @@ import numpy as np
 import pytest
 
 from common.columns import matrix_to_lists
+from emma.audit.apart import Answer
 from emma.audit.verify import Results, verify
-from emma.audit.verify.deep import Reembedded, Refitted, Regenerated
+from emma.audit.verify.deep import Refitted, Regenerated
+from emma.audit.verify.draws import Draw
+from emma.audit.verify.embedded import Reembedded
+from emma.audit.verify.samples import Samples
+from emma.captures.adapters import REAL_SPLIT
+from emma.data.embeddings import Embeddings
 from emma.data.labels import AZIMUTH, read_labels
-from emma.data.provenance import Provenance
 from emma.data.reference import Reference
 from emma.data.scenes import SceneChunk, iterate_scenes
 from emma.evaluation.fitting import PREDICTION_SCHEMA
@@ -38,7 +44,7 @@ def recipe(pristine):
 
 def test_untouched_results_pass(pristine, recipe):
     results = Results(pristine / "results", pristine)
-    outcomes = verify(results, [Regenerated(recipe), Refitted(share=1)])
+    outcomes = verify(results, [Regenerated(recipe), Refitted(Draw(0), share=1)])
     assert faults(outcomes) == []
     assert outcomes[0].note == "1 chunks bit for bit"
     assert outcomes[1].checked == len(list(results.model_folds())) == 114
@@ -106,7 +112,7 @@ def test_a_forged_readout_under_new_hashes_is_seen_by_the_fit_alone(tmp_path, mo
     monkeypatch.setattr(miniature, "fit_fold", forged)
     results = Results(miniature.build(tmp_path), tmp_path)
     assert faults(verify(results)) == []
-    found = faults(verify(results, [Refitted(share=1)]))
+    found = faults(verify(results, [Refitted(Draw(0), share=1)]))
     place = "leave-one-environment-out/E_URBAN/predictions.parquet: scores: differ by"
     assert [f"folds/many/{task}/{place}" in fault for task, fault in zip(LINEAR, found, strict=True)] == [True, True]
 
@@ -116,19 +122,21 @@ def test_a_forged_readout_under_new_hashes_is_seen_by_the_fit_alone(tmp_path, mo
     [(5e-4, "cpu", False), (5e-3, "cpu", True), (5e-3, "cuda", False), (5e-2, "cuda", True)],
 )
 def test_embeddings_of_a_gpu_are_compared_within_a_tolerance_of_their_own(pristine, monkeypatch, change, device, seen):
-    results = Results(pristine / "results", pristine)
+    results = Results(pristine / "results", pristine, pristine)
 
-    def again(backbone, iq, index, contract):
-        task = index["task"][0].as_py()
-        rows = results.embeddings(backbone, TaskID(task)).of(index["scene_id"])
-        return rows + np.float32(change * np.abs(rows).max()) if rows.size else rows
+    def again(job):
+        found = []
+        for part, _ in job.parts:
+            index, _ = pickle.loads(part.read_bytes())
+            model, task = job.config.name, index["task"][0].as_py()
+            captured = index["split"][0].as_py() == REAL_SPLIT
+            place = results.layout.capture_embeddings("mini_los", model)
+            rows = Embeddings.read(place if captured else results.layout.embeddings(model, task)).of(index["scene_id"])
+            found.append(rows + np.float32(change * np.abs(rows).max()) if rows.size else rows)
+        return Answer(tuple(found), device, None)
 
-    def load(config, *_):
-        return config.name, Provenance.of(config.name, config, config.pretraining).model_copy(update={"device": device})
-
-    monkeypatch.setattr("emma.audit.verify.deep.embed_batch", again)
-    monkeypatch.setattr("emma.audit.verify.deep.load_backbone", load)
-    (outcome,) = verify(results, [Reembedded()])
+    monkeypatch.setattr("emma.audit.verify.embedded.ask", again)
+    (outcome,) = verify(results, [Reembedded(Samples(Draw(0)))])
     assert outcome.checked > 0
     assert any("differs by" in fault for fault in outcome.faults) == seen
     assert all("differs by" in fault for fault in outcome.faults)

@@ -149,8 +149,8 @@ def edited_replicates(results):
     rewrite(results / "folds/few/E-ID-FP/score_replicates.parquet", with_column("replicates", change))
 
 
-def sample_changed(results):
-    path = results / "scenes/E-LOC-AOA/TRAIN.parquet"
+def sample_changed(results, place="scenes/E-LOC-AOA/TRAIN.parquet"):
+    path = results / place
     table = pq.read_table(path)
     field = table.schema.field("iq")
     first, *rest = table["iq"].to_pylist()
@@ -267,6 +267,12 @@ def of_set(*keys, to):
         value["record_sha256"] = content_hash(value)
 
     return lambda results: edit(results / f"{SET}/record.json", change)
+
+
+def script_on_the_page(results):
+    miniature.publish_page(results)
+    path = results / "leaderboard.html"
+    path.write_text(path.read_text().replace("</body>", "<script>alert(1)</script></body>"))
 
 
 BOARD, RUN, METRICS = "leaderboard.json", "runs/many.json", f"{FOLD}/E_URBAN/metrics.json"
@@ -523,6 +529,23 @@ TAMPERINGS = {
         "scenes/E-LOC-LOS/DEV.labels.parquet",
     ),
     "sample of a scene": (sample_changed, "scenes", "scenes/E-LOC-AOA/TRAIN.parquet"),
+    "sample of a captured scene": (
+        lambda results: sample_changed(results, f"{SET}/scenes.parquet"),
+        "scenes",
+        f"{SET}/scenes.parquet",
+    ),
+    "link dropped from the rays": (
+        lambda results: rewrite(results / "channels/DEV.parquet", lambda table: table.slice(1)),
+        "channels",
+        "channels/DEV.parquet",
+    ),
+    "link twice in the rays": (
+        lambda results: rewrite(
+            results / "channels/DEV.parquet", lambda table: pa.concat_tables([table, table.slice(0, 1)])
+        ),
+        "channels",
+        "channels/DEV.parquet",
+    ),
     "anchor in the manifest": (
         of_json("release/manifest.json", "tasks", "E-LOC-AOA", "anchors", "maximum", to=180.0),
         "manifest",
@@ -631,6 +654,7 @@ TAMPERINGS = {
         "files",
         f"{SET}/few/metrics.json",
     ),
+    "script on the page": (script_on_the_page, "page", "leaderboard.html"),
     "run record removed": (hidden_model, "files", RUN),
     "run record behind a link": (linked_elsewhere, "files", RUN),
     "metrics file emptied": (lambda results: (results / METRICS).write_text(""), "files", METRICS),
@@ -647,8 +671,9 @@ TAMPERINGS = {
 }
 
 
-def test_the_untouched_results_verify(pristine):
-    outcomes = verify(Results(pristine / "results", pristine))
+def test_the_untouched_results_verify(project):
+    miniature.publish_page(project / "results")
+    outcomes = verify(Results(project / "results", project))
     assert [str(outcome) for outcome in outcomes if not outcome.passed] == []
     assert all(outcome.checked for outcome in outcomes) and len(outcomes) == len(CHECKS)
 

@@ -8,18 +8,21 @@ from collections.abc import Callable, Iterable
 
 from emma.audit.verify.base import Check, Outcome
 from emma.audit.verify.captures import Captures, GapReport
-from emma.audit.verify.data import Indexes, Inventory, Manifest, Scenes
+from emma.audit.verify.data import Channels, Indexes, Inventory, Manifest, Scenes
 from emma.audit.verify.fits import EmbeddingTables, Guards, Predictions, Readouts, Splits
+from emma.audit.verify.levels import Level, Verdict
 from emma.audit.verify.models import Weights
+from emma.audit.verify.page import Page
 from emma.audit.verify.results import Results
 from emma.audit.verify.scores import BoardFiles, Provenance, Runs, Scores, Stress
 
-__all__ = ["CHECKS", "Check", "Outcome", "Results", "verify"]
+__all__ = ["CHECKS", "Check", "Level", "Outcome", "Results", "Verdict", "verify"]
 
 CHECKS: tuple[type[Check], ...] = (
     Manifest,
     Inventory,
     Indexes,
+    Channels,
     Scenes,
     Weights,
     Splits,
@@ -34,6 +37,7 @@ CHECKS: tuple[type[Check], ...] = (
     Stress,
     Captures,
     GapReport,
+    Page,
 )
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from common.errors import InputError
+from emma.audit.verify.levels import Level, Missed, told, united
 
 if TYPE_CHECKING:
     from emma.audit.verify.results import Results
@@ -31,7 +32,7 @@ _LISTED = 8
 class Outcome:
     """What one check found: how many things it looked at, every fault (path first), and what it could not look at.
 
-    ``blocked``: things that a fault named by an earlier check kept from being checked.
+    ``blocked``: things that a fault named by an earlier check kept from being checked. ``missed``: what was not there.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Outcome:
     faults: tuple[str, ...]
     note: str
     blocked: int = 0
+    missed: tuple[Missed, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -49,6 +51,7 @@ class Outcome:
         """One line, and one more per fault."""
         state = "FAULT" if self.faults else "part" if self.blocked else "ok"
         line = f"{state:6}{self.name}: {self.checked} checked" + (f"; {self.note}" if self.note else "")
+        line += told(self.missed)
         line += f"; {self.blocked} not checked for faults named above" if self.blocked else ""
         return "\n".join([line, *(f"      {fault}" for fault in self.faults)])
 
@@ -61,6 +64,7 @@ class Check(ABC):
     def __init__(self) -> None:
         self.checked, self.note = 0, ""
         self.faults: list[str] = []
+        self.missed: list[Missed] = []
 
     @abstractmethod
     def run(self, results: Results) -> None:
@@ -69,6 +73,10 @@ class Check(ABC):
     def fault(self, path: str | Path, message: str) -> None:
         """Record a fault of the file at ``path``."""
         self.faults.append(f"{path}: {' '.join(message.split())}")
+
+    def miss(self, what: str, level: Level | None = None, number: int = 1) -> None:
+        """Count things that cannot be checked; see ``Missed``."""
+        self.missed.append(Missed(what, number, level))
 
     def compare(self, path: str | Path, actual: Any, expected: Any, tolerance: float = 0.0) -> None:
         """Record where a JSON value, or a record, differs from what was computed again."""
@@ -93,7 +101,7 @@ class Check(ABC):
     def outcome(self, known: set[str]) -> Outcome:
         """The outcome; faults that an earlier check has named are counted, not repeated."""
         new = tuple(dict.fromkeys(fault for fault in self.faults if fault not in known))
-        return Outcome(self.name, self.checked, new, self.note, len(set(self.faults) & known))
+        return Outcome(self.name, self.checked, new, self.note, len(set(self.faults) & known), united(self.missed))
 
 
 def differences(actual: Any, expected: Any, tolerance: float = 0.0, field: str = "") -> Iterator[str]:

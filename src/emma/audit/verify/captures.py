@@ -8,6 +8,7 @@ from common.errors import InputError
 from common.files import parse, read_yaml
 from common.hashing import content_hash, table_hash
 from emma.audit.verify.base import AGGREGATED, RESCORED, Check
+from emma.audit.verify.levels import Level
 from emma.audit.verify.results import Results
 from emma.captures.records import CaptureScores, SimToRealReport
 from emma.captures.report import report_text, sim_to_real_report
@@ -75,6 +76,8 @@ class Captures(Check):
             path = results.layout.capture_metrics(name, model)
             with self.item(path):
                 fitted += self._scores(results, path, sets[name], model)
+            if not results.layout.capture_embeddings(name, model).is_file():
+                self.miss("tables of embeddings of captured scenes not at hand", Level.RESCORED)
         self.note = f"{fitted} fitted again"
 
     def _record(self, results: Results, path: Path, declared: CaptureSet) -> None:
@@ -124,7 +127,8 @@ class Captures(Check):
         index = read_labelled(results.layout.capture_index(declared.name), label)
         again = scored(spec, declared, manifest, tables, index, board, results.seed())
         self.compare(path, {key: getattr(record, key) for key in CaptureScores.model_fields}, again, RESCORED)
-        if embeddings is None:
+        own = layout.embeddings(model, declared.task)
+        if embeddings is None or (declared.twin == "release" and not own.is_file()):
             return False
         sides = read_sides(manifest, declared, layout, model, embeddings)
         for side, table in predict_sides(spec, declared, sides, results.seed()).items():

@@ -10,12 +10,14 @@ import pyarrow.compute as pc
 from common.errors import InputError
 from common.hashing import table_hash
 from emma.audit.verify.base import Check
-from emma.audit.verify.captures import capture_files
+from emma.audit.verify.captures import capture_files, capture_sets
+from emma.audit.verify.levels import Level
 from emma.audit.verify.results import Results
 from emma.data.holdout import check_opened, load_commitment
 from emma.data.published import PUBLISHED, config_hash, differences, load_published, published_release
 from emma.data.release import DataReleaseManifest, SplitRecord, load_release_config
 from emma.data.scenes import iterate_scenes, read_index
+from emma.data.tables import open_parquet, row_groups, unique_ids
 from emma.results.layout import Layout
 from emma.tasks import Split, TaskID
 
@@ -33,8 +35,7 @@ def expected_files(results: Results) -> set[str]:
     for task in results.tasks:
         for protocol, value in results.folds(task):
             paths |= {layout.side(task, protocol, value, side) for side in ("train", "eval")}
-        splits = {*results.manifest().splits.get(task, {}), results.eval_split()}
-        paths |= {place(task, split) for split in splits for place in (layout.index, layout.labels)}
+        paths |= {place(task, split) for split in results.splits(task) for place in (layout.index, layout.labels)}
     for model, task, protocol, value in results.model_folds():
         place = (model, task, protocol, value)
         paths |= {layout.metrics(*place), layout.predictions(*place)}
@@ -124,7 +125,7 @@ class Manifest(Check):
                 results.protocols(task)
             config_path = results.project and results.project / "config" / "releases" / f"{manifest.release}.yaml"
             if config_path is None or not config_path.is_file():
-                self.note = "no release config at hand to compare with"
+                self.miss("release configs not at hand", Level.CONSISTENT)
                 return
             config = load_release_config(config_path)
             expected = config.model_dump(mode="json") | {"caveats": list(config.all_caveats)}
@@ -199,25 +200,60 @@ class Indexes(Check):
             results.labelled(task, split)
 
 
+class Channels(Check):
+    """Every link that a scene names has its rays, once; that the recipe gives them is seen by ``--deep``."""
+
+    name = "channels"
+
+    def run(self, results: Results) -> None:
+        """Compare the links of the indexes with those of the tables of rays that are there."""
+        for split in sorted({split for task in results.tasks for split in results.splits(task)}):
+            path = results.layout.channels(split)
+            if not path.is_file():
+                self.miss("tables of rays not at hand")
+                continue
+            with self.item(path):
+                with open_parquet(path) as file:
+                    if "link_id" not in file.schema_arrow.names:
+                        raise InputError(f"{path}: link_id: column missing")
+                    parts = [part["link_id"] for part in row_groups(path, file, ["link_id"])]
+                links = pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string())
+                unique_ids(path, links)
+                for task in results.tasks:
+                    asked = results.index(task, split)["link_id"].drop_null()
+                    lost = asked.filter(pc.invert(pc.is_in(asked, value_set=links)))
+                    if len(lost):
+                        self.fault(path, f"link_id: no {lost[0].as_py()}, which scenes of {task} {split} name")
+
+
 class Scenes(Check):
     """Every scene id is the hash of the scene's metadata and samples, and its row in the index is the same."""
 
     name = "scenes"
 
     def run(self, results: Results) -> None:
-        """Hash every scene file that is there, one row group at a time."""
-        files = results.layout.scene_files()
-        for path in files:
-            with self.item(path):
-                index_path = results.layout.index(*Layout.split_of(path))
-                index = read_index(index_path)
-                start = 0
-                for rows, _ in iterate_scenes(path):
-                    expected = index.slice(start, rows.num_rows).replace_schema_metadata()
-                    if not rows.replace_schema_metadata().equals(expected):
-                        raise InputError(f"{path}: rows from {start} on differ from those of {index_path.name}")
-                    start += rows.num_rows
-                if start != index.num_rows:
-                    self.fault(path, f"{start} scenes, its index holds {index.num_rows}")
-        if not files:
-            self.note = "the scenes' samples are not at hand"
+        """Hash every file of scenes that is there, captured ones too, one row group at a time."""
+        layout = results.layout
+        wanted = [layout.scenes(task, split) for task in results.tasks for split in results.splits(task)]
+        for path in sorted({*layout.scene_files(), *wanted}):
+            self._file(path, layout.index(*Layout.split_of(path)), "files of scenes not at hand")
+        for name, declared in capture_sets(results).items():
+            absent = "files of captured scenes not at hand"
+            self._file(layout.capture_scenes(name), layout.capture_index(name), absent)
+            for split in Layout.twin_splits if declared.matched else ():
+                self._file(layout.twin_scenes(name, split), layout.twin_index(name, split), absent)
+
+    def _file(self, path: Path, index_path: Path, absent: str) -> None:
+        if not path.is_file():
+            self.miss(absent)
+            return
+        with self.item(path):
+            index = read_index(index_path)
+            start = 0
+            for rows, _ in iterate_scenes(path):
+                expected = index.slice(start, rows.num_rows).replace_schema_metadata()
+                if not rows.replace_schema_metadata().equals(expected):
+                    raise InputError(f"{path}: rows from {start} on differ from those of {index_path.name}")
+                start += rows.num_rows
+            if start != index.num_rows:
+                self.fault(path, f"{start} scenes, its index holds {index.num_rows}")

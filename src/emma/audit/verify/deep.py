@@ -1,41 +1,36 @@
-"""Deep checks, on a sample: scenes made again from the recipe, embeddings and fits made again from their inputs."""
+"""Deep checks, on a sample: rays and scenes made again from the recipe, fits made again from their embeddings."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from common.errors import InputError
-from common.hashing import sha256
 from emma.audit.verify.base import Check
+from emma.audit.verify.draws import Draw
+from emma.audit.verify.levels import Level
 from emma.audit.verify.results import Results
-from emma.backbones.config import config_file, load_model_config
-from emma.backbones.cost import cost_of, first_batches
-from emma.backbones.dense import task_contract
-from emma.backbones.embed import embed_batch
-from emma.backbones.load import load_backbone, weights_file
+from emma.audit.verify.samples import Samples
 from emma.data.folds import row_keys
 from emma.data.labels import plain_values
 from emma.data.reference import reference_of
-from emma.data.samples import convert, iq_hashes
+from emma.data.samples import convert, iq_hashes, revert
 from emma.data.scenes import Columns, SceneChunk, index_table, iterate_scenes
+from emma.data.tables import check_schema, open_parquet, row_groups
 from emma.evaluation.fitting import fit_fold
 from emma.evaluation.refits import refit_keys
 from emma.tasks import Split, TaskID, TaskSpec, target_of
 
-#: Differences allowed where floating point differs between machines: of samples and embeddings, relative to the
-#: largest in the scene or row; of refitted predictions as ``Target.distance`` measures them (degrees or relative).
-SAMPLES, EMBEDDED, REFITTED = 1e-4, 1e-3, 1e-3
-
-#: The same of embeddings, where those of the results or those made again come from a GPU: its convolutions round their
-#: factors to 10 bits (TF32), 5e-4 each, and add up in another order.
-EMBEDDED_ON_GPU = 1e-2
+#: Differences allowed where floating point differs between machines: of samples relative to the largest in the scene,
+#: of refitted predictions as ``Target.distance`` measures them (degrees or relative).
+SAMPLES, REFITTED = 1e-4, 1e-3
 
 #: A chunk made again: task, split, number of the chunk's first scene in the split, and the scenes.
 Chunk = tuple[TaskID, Split, int, SceneChunk]
@@ -46,13 +41,14 @@ class Regenerated(Check):
 
     Args:
         chunks: makes sampled chunks again; the generator is no part of this package.
+        samples: takes scenes whose file is not at hand, to be embedded again.
     """
 
     name: ClassVar[str] = "scenes from the recipe"
 
-    def __init__(self, chunks: Callable[[Results], Iterator[Chunk]]) -> None:
+    def __init__(self, chunks: Callable[[Results], Iterator[Chunk]], samples: Samples | None = None) -> None:
         super().__init__()
-        self.chunks = chunks
+        self.chunks, self.samples = chunks, samples
 
     def run(self, results: Results) -> None:
         """Compare ids, metadata and labels; where ids differ, samples, if they are at hand, else their hashes."""
@@ -72,7 +68,14 @@ class Regenerated(Check):
                     self.fault(path, "reference: another symbol than the recipe gives")
                 self._columns(results.layout.index(task, split), start, frozen, chunk.metadata)
                 self._columns(results.layout.labels(task, split), start, frozen, chunk.labels)
+                if self.samples is not None and not path.is_file():
+                    rows = results.index(task, split).slice(start, len(iq))
+                    # As a file of scenes says it.
+                    rows = rows.replace_schema_metadata(chunk.reference.metadata if chunk.reference else None)
+                    self.samples.made((task.value, split.value), start, rows, revert(stored))
         self.note = f"{identical} chunks bit for bit"
+        if results.eval_split() is Split.HOLDOUT:
+            self.miss("scenes of the secret split not made again", Level.REPRODUCED)
 
     def _columns(self, path: Path, start: int, frozen: pa.Table, columns: Columns) -> None:
         for name in sorted({*columns} & {*frozen.column_names}):
@@ -92,100 +95,57 @@ class Regenerated(Check):
             self.fault(path, f"scene {number}: differs by {distance.max():.1e} from what the recipe gives")
 
 
-class Reembedded(Check):
-    """The first evaluation scenes of every task, through every backbone again, give the embeddings."""
+class Rays(Check):
+    """Tables of rays that are at hand are those of the recipe: the same, or within SAMPLES elsewhere.
 
-    name = "embeddings from scenes"
+    Args:
+        rays: makes the tables of TRAIN and DEV again, by split; the generator is no part of this package.
+    """
 
-    def run(self, results: Results) -> None:
-        """Embed one row group per model and task."""
-        absent, generated = 0, []
-        for model in results.models():
-            if results.is_submitted(model):
-                continue
-            config_path = (results.project or results.root) / "config" / "models" / f"{model}.yaml"
-            if config_file(config_path).is_file() and load_model_config(config_path).truth:
-                generated.append(model)
-                continue
-            for task in results.tasks_of(model):
-                path = results.layout.embeddings(model, task)
-                scenes = results.layout.scenes(task, results.eval_split())
-                if not (path.is_file() and scenes.is_file() and config_file(config_path).is_file()):
-                    absent += 1
-                    continue
-                with self.item(path):
-                    config = load_model_config(config_path)
-                    weights, root = results.layout.weights(model), results.project or results.root
-                    if config.device == "cuda":
-                        config = config.model_copy(update={"device": "auto"})
-                    backbone, now = load_backbone(config, root, weights if weights.is_file() else None)
-                    index, iq = next(iterate_scenes(scenes))
-                    expected = embed_batch(backbone, iq, index, task_contract(config, results.manifest().tasks[task]))
-                    actual = results.embeddings(model, task).of(index["scene_id"])
-                    if actual.shape != expected.shape:
-                        self.fault(path, f"expected width {expected.shape[1]}, found {actual.shape[1]}")
-                        continue
-                    devices = {now.device, results.embeddings(model, task).provenance.device}
-                    allowed = EMBEDDED if devices == {"cpu"} else EMBEDDED_ON_GPU
-                    if expected.size and not _relative(actual, expected) <= allowed:
-                        self.fault(path, f"differs by {_relative(actual, expected):.1e} from what {model} gives")
-        notes = [f"{absent} not at hand"] if absent else []
-        notes += [f"{model}'s come from the generator" for model in generated]
-        self.note = ", ".join(notes)
+    name: ClassVar[str] = "rays from the recipe"
 
-
-class Counted(Check):
-    """What the models cost, counted again."""
-
-    name: ClassVar[str] = "costs"
+    def __init__(self, rays: Callable[[Results], Mapping[Split, pa.Table]]) -> None:
+        super().__init__()
+        self.rays = rays
 
     def run(self, results: Results) -> None:
-        """Load every model whose row has a cost and count on the same scenes."""
-        absent, layout, root = 0, results.layout, results.project or results.root
-        for model in results.costed():
-            config_path = root / "config" / "models" / f"{model}.yaml"
-            tasks = results.tasks_of(model)
-            scenes = {task: layout.scenes(task, Split.TRAIN) for task in tasks}
-            there = [*scenes.values(), *(layout.embeddings(model, task) for task in tasks), config_file(config_path)]
-            if not all(path.is_file() for path in there):
-                absent += 1
+        """Compare every column."""
+        for split, expected in self.rays(results).items():
+            path = results.layout.channels(split)
+            if not path.is_file():
                 continue
-            path = layout.cost(model)
             with self.item(path):
-                config, weights = load_model_config(config_path), layout.weights(model)
-                made = weights if weights.is_file() else None
-                backbone, provenance = load_backbone(config, root, made)
-                trained = {
-                    task: results.embeddings(model, task).of(results.labelled(task, Split.TRAIN)["scene_id"])
-                    for task in tasks
-                }
-                batches = first_batches(scenes, config.batch_size)
-                file = weights_file(config, root, made)
-                contracts = {task: task_contract(config, results.manifest().tasks[task]) for task in tasks}
-                again = cost_of(config, backbone, provenance, batches, trained, file, contracts)
-                self.compare(path, results.document(path), again)
-        self.note = f"{absent} not at hand" if absent else ""
+                with open_parquet(path) as file:
+                    check_schema(path, file.schema_arrow, expected.schema)
+                    actual = pa.concat_tables(row_groups(path, file)).select(expected.column_names)
+                if actual.num_rows != expected.num_rows:
+                    raise InputError(
+                        f"{path}: {actual.num_rows} links, expected {expected.num_rows} as the recipe gives"
+                    )
+                for name in expected.column_names:
+                    if not _alike(actual[name], expected[name]):
+                        self.fault(path, f"{name}: differs from what the recipe gives")
 
 
 class Refitted(Check):
     """Sampled folds, fit again on their embeddings, give the predictions.
 
     Args:
-        share: every how many folds one is fit again; which ones depends on their names alone.
+        draw: which folds are fit again.
+        share: every how many folds one is.
     """
 
     name = "fits from embeddings"
 
-    def __init__(self, share: int = 4) -> None:
+    def __init__(self, draw: Draw, share: int = 4) -> None:
         super().__init__()
-        self.share = share
+        self.draw, self.share = draw, share
 
     def run(self, results: Results) -> None:
         """Fit and compare."""
         for key in results.model_folds():
             model, task, protocol, value = key
-            chosen = int(sha256("/".join(key).encode()), 16) % self.share == 0
-            if not chosen or not results.layout.embeddings(model, task).is_file():
+            if not self.draw.takes(self.share, *key) or not results.layout.embeddings(model, task).is_file():
                 continue
             path = results.layout.predictions(*key)
             with self.item(path):
@@ -217,5 +177,14 @@ def _same_value(actual: Any, expected: Any) -> bool:
     return type(actual) is type(expected) and actual == expected
 
 
-def _relative(actual: np.ndarray, expected: np.ndarray) -> float:
-    return float(np.abs(actual - expected).max() / max(np.abs(expected).max(), 1e-30))
+def _alike(actual: pa.ChunkedArray, expected: pa.ChunkedArray) -> bool:
+    """Whether two columns of one type hold the same, numbers and numbers in lists within SAMPLES."""
+    if actual.equals(expected):
+        return True
+    if pa.types.is_list(expected.type):
+        lengths = [pc.list_value_length(column) for column in (actual, expected)]
+        return lengths[0].equals(lengths[1]) and _alike(pc.list_flatten(actual), pc.list_flatten(expected))
+    if not pa.types.is_floating(expected.type):
+        return False
+    one, other = (np.asarray(column, dtype=float) for column in (actual, expected))
+    return bool(np.allclose(one, other, rtol=SAMPLES, atol=SAMPLES * 1e-3, equal_nan=True))

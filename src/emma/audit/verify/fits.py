@@ -10,6 +10,7 @@ import pyarrow as pa
 from common.errors import InputError
 from common.hashing import sha256, table_hash
 from emma.audit.verify.base import Check
+from emma.audit.verify.levels import Level
 from emma.audit.verify.results import Results
 from emma.backbones.load import load_weights
 from emma.data.folds import fold_metadata
@@ -83,12 +84,11 @@ class EmbeddingTables(Check):
 
     def run(self, results: Results) -> None:
         """Compare ids with the indexes, and provenance with the run record."""
-        absent = 0
         for model in results.models():
             for task in [] if results.is_submitted(model) else results.tasks_of(model):
                 path = results.layout.embeddings(model, task)
                 if not path.exists():
-                    absent += 1
+                    self.miss("tables of embeddings not at hand", Level.RESCORED)
                     continue
                 with self.item(path):
                     embeddings = results.embeddings(model, task)
@@ -101,8 +101,6 @@ class EmbeddingTables(Check):
                         self.fault(path, "scene_id: expected the scenes of the indexes, in their order")
                     provenance = results.run(model).run_manifest.model_provenance
                     self.compare(path, {"model_provenance": embeddings.provenance}, {"model_provenance": provenance})
-        if absent:
-            self.note = f"{absent} not at hand"
 
 
 class Predictions(Check):
@@ -158,10 +156,11 @@ class Readouts(Check):
 
     def run(self, results: Results) -> None:
         """Hash, load and apply each readout."""
-        reapplied = 0
+        reapplied, submitted = 0, set()
         for key in results.model_folds():
             model, task, protocol, value = key
             if results.is_submitted(model):
+                submitted.add(model)
                 continue
             path = results.layout.readout(*key)
             with self.item(path):
@@ -182,6 +181,10 @@ class Readouts(Check):
                     reapplied += 1
                     self._reapply(results, key, spec, tensors)
         self.note = f"{reapplied} applied again"
+        # Such a row says on the board that it is submitted: nothing below its predictions was ever claimed.
+        if submitted:
+            alone = Level.RESCORED if submitted == set(results.models()) else None
+            self.miss("submitted rows, below their predictions", alone, len(submitted))
 
     def _capacity(self, path: Path, spec: TaskSpec, tensors: dict[str, np.ndarray]) -> None:
         readout = load_readout(spec, tensors)

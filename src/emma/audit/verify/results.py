@@ -76,15 +76,17 @@ class Results:
 
     Args:
         root: ``results``, or the folder of another release or of a HOLDOUT run.
-        project: the project whose ``config`` made them; None where it is not at hand.
+        project: the project whose ``config`` made them; None where it is not at hand. It is read, never run.
+        code: the project whose code may run: its models, and their configs; None for none.
 
     Raises:
         InputError: there is no such folder.
     """
 
-    def __init__(self, root: str | Path, project: str | Path | None = None) -> None:
+    def __init__(self, root: str | Path, project: str | Path | None = None, code: str | Path | None = None) -> None:
         self.root, self.layout = Path(root), OwnLayout(root)
         self.project = None if project is None else Path(project)
+        self.code = None if code is None else Path(code)
         if not self.root.is_dir():
             raise InputError(f"{root}: expected a folder of results or a release archive")
         self._memory: dict[tuple[object, ...], object] = {}
@@ -104,6 +106,10 @@ class Results:
     def tasks(self) -> list[TaskID]:
         """The release's tasks."""
         return list(self.manifest().tasks)
+
+    def splits(self, task: TaskID) -> list[Split]:
+        """The splits of a task that its numbers rest on: the frozen ones, and that which is scored."""
+        return sorted({*self.manifest().splits.get(task, {}), self.eval_split()})
 
     @_remembered
     def run_files(self) -> dict[str, Path]:
