@@ -45,7 +45,8 @@ class OneLineParser(argparse.ArgumentParser):
 def run_script(main: Callable[[], None], program: str | None = None) -> None:
     """Run a command-line program; bad input ends it with status 2 and one line on stderr.
 
-    A full disk is such a line too. A reader of standard output that goes away ends the program quietly.
+    A full disk is such a line too, and so is too little memory. A reader of standard output that goes away ends the
+    program quietly.
 
     Args:
         main: the program; parses its own options.
@@ -58,6 +59,9 @@ def run_script(main: Callable[[], None], program: str | None = None) -> None:
         line = " ".join(str(error).split())
         prefix = f"{program}: " if program else ""
         sys.stderr.write(f"{prefix}{line.removeprefix(prefix)}\n")
+        raise SystemExit(2) from None
+    except MemoryError:
+        sys.stderr.write("memory: less than the input takes; give it more, or smaller input\n")
         raise SystemExit(2) from None
     except OSError as error:
         if isinstance(error, BrokenPipeError) and _reader_has_gone():
