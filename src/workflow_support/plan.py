@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from common.doors import require_regular
+from common.doors import files_below, require_regular
 from common.errors import InputError
 from common.files import parse
 from common.hashing import canonical_json, file_sha256
@@ -190,7 +190,7 @@ class Plan:
         if declared.surrogate is not None:
             return self.recordings(name)
         folder = self.root / str(entry.path)
-        return sorted(os.path.relpath(path, self.root) for path in folder.rglob("*") if path.is_file())
+        return sorted(os.path.relpath(path, self.root) for path in files_below(folder))
 
     def recordings(self, name: str) -> list[str]:
         """The files of a surrogate set."""
