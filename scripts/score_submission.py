@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from common.errors import InputError, OneLineParser, natural, run_script
-from emma.audit.submissions import Bundle, Expected, score, validate, write_scored
+from emma.audit.submissions import Bundle, Expected, require_own, score, validate, write_scored
 from emma.data.protocols import board_protocols
 from emma.data.release import load_manifest, read_assigned
 from emma.data.tables import without_pandas
@@ -27,6 +27,8 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     bundle = Bundle(arguments.bundle)
+    if arguments.out is not None:
+        require_own(arguments.out, bundle.manifest.model)
     expected = _expected(arguments)
     faults = validate(bundle, expected)
     if faults:

@@ -65,8 +65,8 @@ class OneLineParser(argparse.ArgumentParser):
 def run_script(main: Callable[[], None], program: str | None = None) -> None:
     """Run a command-line program; bad input ends it with status 2 and one line on stderr.
 
-    A full disk is such a line too, and so is an interrupt (Ctrl-C), whose status is 130. A reader of standard output
-    that goes away ends the program quietly.
+    A full disk is such a line too, and so are too little memory and an interrupt (Ctrl-C), whose status is 130. A
+    reader of standard output that goes away ends the program quietly.
 
     Args:
         main: the program; parses its own options.
@@ -83,6 +83,9 @@ def run_script(main: Callable[[], None], program: str | None = None) -> None:
     except KeyboardInterrupt:
         sys.stderr.write("interrupted\n")
         raise SystemExit(INTERRUPTED) from None
+    except MemoryError:
+        sys.stderr.write("memory: less than the input takes; give it more, or smaller input\n")
+        raise SystemExit(2) from None
     except OSError as error:
         if isinstance(error, BrokenPipeError) and _reader_has_gone():
             # Standard output goes elsewhere, so that the interpreter's last flush is silent too.

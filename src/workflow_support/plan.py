@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from common.doors import files_below, require_regular
 from common.errors import InputError
 from common.files import parse
 from common.hashing import canonical_json, file_sha256
@@ -189,7 +190,7 @@ class Plan:
         if declared.surrogate is not None:
             return self.recordings(name)
         folder = self.root / str(entry.path)
-        return sorted(os.path.relpath(path, self.root) for path in folder.rglob("*") if path.is_file())
+        return sorted(os.path.relpath(path, self.root) for path in files_below(folder))
 
     def recordings(self, name: str) -> list[str]:
         """The files of a surrogate set."""
@@ -228,10 +229,12 @@ class Plan:
         if config.pinned is None:
             return
         try:
+            require_regular(self.root / config.pinned)
             found = file_sha256(self.root / config.pinned)
-        except OSError as error:
+        except (InputError, OSError) as error:
             field = "weights" if config.onnx is None else "onnx"
-            raise InputError(f"{path}: {field}: {config.pinned}: cannot be read ({error.strerror})") from None
+            reason = str(error).removeprefix(f"{self.root}/")
+            raise InputError(f"{path}: {field}: {reason}") from None
         if found != config.weights_sha256:
             raise InputError(f"{path}: weights_sha256: {config.pinned} has {found}, expected {config.weights_sha256}")
 

@@ -21,7 +21,7 @@ from common.files import atomic, parse
 from common.hashing import sha256
 from emma.audit.verify import Results
 from emma.audit.verify.data import expected_files
-from emma.data.tables import inspect_parquet
+from emma.data.foreign import inspect_parquet
 from emma.results.layout import Layout
 from emma.results.records import Board
 

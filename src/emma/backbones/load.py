@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.doors import read_bytes
 from common.errors import InputError
 from common.hashing import sha256
 from emma.backbones.base import Backbone
@@ -50,10 +51,7 @@ def weights_bytes(weights: Mapping[str, NDArray[Any]]) -> bytes:
 
 
 def _read_pinned(path: str | Path, expected_sha256: str | None) -> bytes:
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: weights cannot be read ({error.strerror})") from None
+    data = read_bytes(path)
     if expected_sha256 is not None and sha256(data) != expected_sha256:
         raise InputError(f"{path}: weights_sha256: expected {expected_sha256}, found {sha256(data)}")
     return data

@@ -105,7 +105,9 @@ class SceneShape(Strict):
     """
 
     samples: Annotated[int, Field(ge=1, description="samples per scene")]
-    sample_rate_hz: Annotated[float, Field(gt=0, allow_inf_nan=False, description="sample rate of a scene, in Hz")]
+    sample_rate_hz: Annotated[
+        float, Field(ge=1, le=1e12, allow_inf_nan=False, description="sample rate of a scene, in Hz")
+    ]
     start: Annotated[
         int, Field(ge=0, description="first sample that is used of a recording, or of a SigMF annotation")
     ] = 0

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from common.doors import read_bytes
 from common.errors import InputError, unknown
 from common.files import parse, write_files
 from common.hashing import sha256
@@ -77,10 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.published is not None:
         _convert(arguments)
         return _finish(root, arguments.published, arguments.release)
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+    data = read_bytes(file)
     name = arguments.name or re.sub(r"[^A-Za-z0-9._-]+", "_", file.stem).lstrip("._-")
     if file.suffix == ".onnx":
         keys = read_onnx(data, file, arguments, _say)

@@ -309,7 +309,7 @@ def test_a_file_of_weights_is_looked_at_before_a_job_runs(root, kind):
         value.update({kind: name, "weights_sha256": digest, "control": False})
 
     edited(root, "config/models/dsp.yaml", change)
-    with pytest.raises(InputError, match=f"config/models/dsp.yaml: {kind}: {name}: cannot be read"):
+    with pytest.raises(InputError, match=f"config/models/dsp.yaml: {kind}: {name}: no such file"):
         Plan(CONFIG, root)
     (root / "weights").mkdir()
     (root / name).write_bytes(b"content")
