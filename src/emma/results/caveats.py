@@ -143,14 +143,15 @@ def _alike(runs: Iterable[RunRecord]) -> tuple[str, ...]:
 
 
 def _same(one: RunRecord, other: RunRecord) -> bool:
-    shared = one.tasks.keys() & other.tasks.keys()
+    hashes, others = (run.run_manifest.prediction_bundle_hashes for run in (one, other))
+    shared = hashes.keys() & others.keys()
     return bool(shared) and len(_equal_tasks(one, other)) == len(shared)
 
 
 def _equal_tasks(one: RunRecord, other: RunRecord) -> list[str]:
     """Tasks on which two runs have the same predictions."""
     hashes, others = (run.run_manifest.prediction_bundle_hashes for run in (one, other))
-    return [task.value for task in one.tasks if task in others and hashes[task] == others[task]]
+    return [task.value for task in hashes if task in others and hashes[task] == others[task]]
 
 
 def _devices(runs: Iterable[RunRecord]) -> tuple[str, ...]:

@@ -195,7 +195,11 @@ def test_an_interrupt_is_one_line_and_says_how_to_go_on(project, tmp_path, engin
         "signal.signal(signal.SIGINT, lambda *_: (time.sleep(0.3), print('cleaned up', flush=True), sys.exit(1)))\n"
         "print('started', flush=True)\ntime.sleep(60)"
     )
-    code = f"import sys; sys.executable = {str(tmp_path / 'bin/python')!r}; from emma.cli.main import run; run()"
+    # Tests that run in the background have SIGINT ignored, and Python would leave it so.
+    code = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        f"sys.executable = {str(tmp_path / 'bin/python')!r}; from emma.cli.main import run; run()"
+    )
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     pipe = subprocess.PIPE
     with subprocess.Popen(
