@@ -16,6 +16,7 @@ from emma.backbones.apart import ApartBackbone
 from emma.backbones.config import ModelConfig
 from emma.backbones.embed import UnsuitedError, embed_batch, write_embeddings, write_rows
 from emma.backbones.load import load_backbone
+from emma.data.provenance import provenance_of
 from emma.tasks import TaskID
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Linux alone confines a process")
@@ -62,9 +63,12 @@ def project(tmp_path, monkeypatch):
     (tmp_path / "beside.py").write_text("")
     (tmp_path / "results" / "scenes").mkdir(parents=True)
     pa.parquet.write_table(pa.table({"label": [1]}), tmp_path / "results" / "scenes" / "labels.parquet")
-    (tmp_path / "seed").write_text("secret")
+    # Where a model may read, but for what is hidden.
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/seed").write_text("secret")
+    (tmp_path / "config/plain").write_text("plain")
     (tmp_path / "data.txt").write_text("named by an option")
-    monkeypatch.setenv("EMMA_HOLDOUT_SEED_FILE", str(tmp_path / "seed"))
+    monkeypatch.setenv("EMMA_HOLDOUT_SEED_FILE", str(tmp_path / "config/seed"))
     monkeypatch.setenv("EMMA_HOLDOUT_SEED", "deep secret")
     monkeypatch.chdir(tmp_path)
     yield tmp_path
@@ -99,7 +103,8 @@ WAYS = """raise ValueError(json.dumps(tried(
     tables=lambda: pq.read_table(ROOT / "results/scenes/labels.parquet"),
     listed=lambda: os.listdir(ROOT / "results"),
     in_root=lambda: os.listdir(ROOT),
-    seed=lambda: (ROOT / "seed").read_text(),
+    seed=lambda: (ROOT / "config/seed").read_text(),
+    plain=lambda: (ROOT / "config/plain").read_text(),
     variables=lambda: [name for name in os.environ if name.startswith("EMMA_")],
     memory=lambda: "secret" in Path("/proc/self/environ").read_text(errors="replace"),
     parent=lambda: open(f"/proc/{os.getppid()}/environ").read(),
@@ -130,8 +135,18 @@ def test_results_seeds_network_and_other_processes_are_out_of_reach(project):
     assert {name: found[name] for name in denied} == dict.fromkeys(denied, "PermissionError")
     nothing = {"variables": "[]", "memory": "False", "processes": "", "files": "[]"}
     assert {name: found[name] for name in nothing} == nothing
-    assert (found["own"], found["source"], found["option"]) == ("1", "True", "named by an option")
+    given = {"own": "1", "source": "True", "option": "named by an option", "plain": "plain"}
+    assert {name: found[name] for name in given} == given
     assert not (project / "mark").exists()
+
+
+def test_a_system_that_cannot_hide_results_is_said_in_what_follows(project, monkeypatch):
+    with ApartBackbone(config(), config()) as model:
+        assert ("isolation" in model.provenance.model_dump(mode="json")) != bool(landlock_version())
+    monkeypatch.setattr("emma.backbones.rights.restrict_files", lambda *_: False)
+    with ApartBackbone(config(), config()) as model:
+        assert model.provenance.model_dump(mode="json")["isolation"] == "none"
+        assert provenance_of(model.provenance.metadata, "e.parquet") == model.provenance
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,20 @@
 """What a row rests on: who competes where, whose predictions are another's, and what is too good."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from emma.results.caveats import row_caveats
+from emma.results.caveats import model_caveats, row_caveats
 from emma.results.records import RunRecord
+
+
+class Manifest:
+    """No task has a grid of regularisation."""
+
+    @staticmethod
+    def spec(task):
+        return SimpleNamespace(readout=SimpleNamespace(regularisation=(1.0,)))
+
 
 HASHES = ("ab" * 32, "cd" * 32)
 
@@ -34,6 +45,14 @@ def test_predictions_alone_compete_where_labels_are_secret(run):
         assert (own.apart, guest.apart) == (False, not ranked)
         assert (own.standing, guest.standing) == ("reproduced here", "submitted, predictions only")
         assert ("labels of DEV are public" in row_caveats([own, guest])["g"][0]) != ranked
+
+
+def test_a_row_whose_process_could_read_results_is_named_on_the_board(run):
+    own = run("m").model_dump(mode="json")
+    own["run_manifest"]["model_provenance"]["isolation"] = "none"
+    runs = [RunRecord.model_validate(own), run("other")]
+    (told,) = (text for text in model_caveats(Manifest, runs) if "Landlock" in text)
+    assert told.startswith("Nothing kept m from the files of results in the process that embedded")
 
 
 def test_equal_predictions_are_pointed_out_at_both_rows_and_perfect_scores_at_theirs(run):
