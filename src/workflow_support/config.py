@@ -9,7 +9,7 @@ from pydantic import Discriminator, Field, Tag, field_validator
 
 from common.errors import InputError, unknown
 from common.files import parse
-from emma.captures.settings import CaptureEntry
+from emma.captures.settings import NO_PATH, CaptureEntry
 from emma.data.release import release_names
 from emma.tasks import Strict
 
@@ -80,6 +80,8 @@ class ProjectConfig(Strict):
     def _inside(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if any(Path(path).is_absolute() or ".." in Path(path).parts for path in value):
             raise ValueError("expected folders inside the project")
+        if any(NO_PATH.search(path) for path in value):
+            raise ValueError("expected names of folders without braces, angle brackets and control characters")
         return value
 
 

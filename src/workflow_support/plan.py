@@ -114,7 +114,8 @@ class Plan:
         found: dict[str, Bundle] = {}
         for folder in self.config.submissions:
             bundle = Bundle(self.root / folder)
-            if bundle.manifest.model in {*found, *self.models}:
+            # Files of rows that are equal but for case are one file on some systems.
+            if bundle.manifest.model.lower() in map(str.lower, (*found, *self.models)):
                 raise InputError(f"{folder}: model: {bundle.manifest.model} is another row's name")
             found[bundle.manifest.model] = bundle
         return found
@@ -125,6 +126,10 @@ class Plan:
         if entries == "none":
             return {}
         entries = DEFAULT_CAPTURES if entries == "surrogate" else entries
+        for folder in (self.root / entry.path for entry in entries if entry.path is not None):
+            # A folder that is not there is said with its key.
+            if folder.is_dir():
+                files_below(folder)
         return {
             entry.name: (entry, load_capture_set(self.root, entry, self.release.tasks))
             for entry in entries
@@ -153,7 +158,8 @@ class Plan:
 
     def capture_entry(self, name: str) -> str:
         """A set's entry of ``real_captures`` as JSON."""
-        return canonical_json(self.captures[name][0].model_dump(mode="json")).decode()
+        # The report of Snakemake puts it into a script element.
+        return canonical_json(self.captures[name][0].model_dump(mode="json")).decode().replace("<", "\\u003c")
 
     def _has_twin(self, name: str) -> bool:
         """Whether a set's readout is fit on scenes of its own, not on the release's."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -48,6 +49,9 @@ GIVES_PLACES: tuple[Adapter, ...] = ("csi_array",)
 #: Adapters whose sets hold labels of the task's own kind: the entry maps none.
 GIVES_LABELS: tuple[Adapter, ...] = ("beam_sounding", "beam_sounding_csi")
 
+#: What no folder's name has: the workflow reads braces as wildcards, and shows paths in a report.
+NO_PATH = re.compile(r"[{}<>\x00-\x1f\x7f]")
+
 _NAME = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 
 
@@ -93,6 +97,13 @@ class CaptureEntry(Strict):
         tuple[str, ...],
         Field(description="recordings that are not read, such as a copy of another; shown in the conversion record"),
     ] = ()
+
+    @field_validator("path")
+    @classmethod
+    def _plain(cls, value: str | None) -> str | None:
+        if value is not None and NO_PATH.search(value):
+            raise ValueError("expected a folder's name without braces, angle brackets and control characters")
+        return value
 
 
 class SceneShape(Strict):

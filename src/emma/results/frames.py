@@ -130,7 +130,14 @@ def board_csv(board: Board) -> str:
     models = frames.models.drop(columns="undefined_reason")
     table = values.merge(beside, on=keys, how="left").merge(models, on="model", how="left")
     table = table.assign(caveats=" ".join(frames.caveats))
+    for name in ("caveats", "licence", "link", "description"):
+        table[name] = table[name].map(_no_formula)
     return str(table[list(_CSV_COLUMNS)].to_csv(index=False, lineterminator="\n"))
+
+
+def _no_formula(text: object) -> object:
+    """A text that no spreadsheet takes for a formula: one that begins like one has an apostrophe before it."""
+    return f"'{text}" if isinstance(text, str) and text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
 #: Standard errors by cause.
