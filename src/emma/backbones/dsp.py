@@ -121,7 +121,8 @@ def _envelope(iq: Complex) -> Floats:
 
 def _frequency(iq: Complex) -> Floats:
     """Quantiles of the instantaneous frequency, its spread, and the hop of segment centroids."""
-    steps = iq[:, :, 1:] * iq[:, :, :-1].conj()
+    # A zero has the angle 0 whatever its signs, which follow from the order of a product's terms.
+    steps = iq[:, :, 1:] * iq[:, :, :-1].conj() + 0.0
     angle = np.angle(steps)
     quantiles = np.quantile(angle, _QUANTILES, axis=2).mean(axis=2).T
     batch, antennas, samples = iq.shape
