@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from common.errors import InputError
+from emma.backbones import dsp
 from emma.backbones.alone import ROUNDING, moved_columns
 from emma.backbones.embed import write_embeddings
 from emma.backbones.features import Spread
@@ -112,3 +113,13 @@ def test_a_constant_column_moves_nobody_and_deviations_are_those_of_all_parts():
     moved = moved_columns(values[:2] + np.float32(1e-3), values[:2], spread)
     assert moved[2] == 0
     np.testing.assert_allclose(moved[:2], (1e-3 - ROUNDING * spread.magnitude[:2]) / spread.deviation[:2], rtol=1e-2)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_dsp_of_coarsely_quantised_scenes_is_each_scene_s_own(seed):
+    """Samples that are zero, or the opposite of their neighbour, have the same angle in every batch."""
+    rng = np.random.default_rng(seed)
+    iq = ((rng.integers(-3, 4, (24, 8, 256)) + 1j * rng.integers(-3, 4, (24, 8, 256))) * 0.0123).astype(np.complex64)
+    rows = dsp.build().embed(iq, 1.0, 1.0)
+    alone = np.concatenate([dsp.build().embed(iq[[row]], 1.0, 1.0) for row in range(len(iq))])
+    np.testing.assert_allclose(alone, rows, rtol=1e-5, atol=1e-5)
