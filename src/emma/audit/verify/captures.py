@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from common.errors import InputError
-from common.files import parse, read_yaml
+from common.files import parse, read_text, read_yaml
 from common.hashing import content_hash, table_hash
 from emma.audit.verify.base import AGGREGATED, RESCORED, Check
 from emma.audit.verify.levels import Level
@@ -173,7 +173,7 @@ class GapReport(Check):
             self.compare(path, results.document(path), self._again(results), AGGREGATED)
         table = path.with_suffix(".md")
         with self.item(table):
-            if table.read_text(encoding="utf-8") != report_text(report):
+            if read_text(table) != report_text(report):
                 self.fault(table, "differs from sim_to_real.json")
         board = results.layout.board
         with self.item(board):

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from common.doors import read_bytes
 from common.errors import InputError
 from common.hashing import sha256, table_hash
 from emma.audit.verify.base import Check
@@ -167,7 +168,7 @@ class Readouts(Check):
                 if not path.is_file():
                     raise InputError(f"{path}: no such file")
                 expected = results.metrics(*key).hashes.readout
-                if sha256(path.read_bytes()) != expected:
+                if sha256(read_bytes(path)) != expected:
                     self.fault(path, f"its SHA-256 is not hashes.readout of metrics.json, {expected}")
                 beside = results.layout.refits(*key)
                 if refits_hash(results.refits(*key)) != results.metrics(*key).hashes.refits:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 from pathlib import Path
 
+from common.doors import read_bytes
 from common.errors import InputError
 from common.files import parse
 from emma.audit.verify.base import Check
@@ -53,7 +54,7 @@ class Page(Check):
         with self.item(path):
             if not path.is_file():
                 self.fault(path, "no such file, although others of the page are here")
-            elif path.read_bytes() != expected:
+            elif read_bytes(path) != expected:
                 if locked:
                     self.fault(path, "differs from what the board gives")
                 else:

@@ -11,6 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import pyarrow as pa
 
+from common.doors import read_bytes
 from common.errors import InputError
 from common.files import parse, read_json, read_yaml
 from emma.audit.submissions import Bundle
@@ -300,7 +301,7 @@ class Results:
         """The value that a fold's readout chose."""
         path = self.layout.readout(model, task, protocol, value)
         try:
-            return chosen_regularisation(path, path.read_bytes())
+            return chosen_regularisation(path, read_bytes(path))
         except OSError as error:
             raise InputError(f"{path}: cannot be read ({error.strerror})") from None
 

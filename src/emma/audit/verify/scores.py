@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from common.errors import InputError
-from common.files import parse
+from common.files import parse, read_text
 from emma.audit.verify.base import AGGREGATED, RESCORED, Check
 from emma.audit.verify.results import Results
 from emma.data.costs import read_cost
@@ -195,7 +195,7 @@ class BoardFiles(Check):
             self.compare(schema, results.document(schema), Board.model_json_schema())
         csv = results.layout.board_as("csv")
         with self.item(csv):
-            actual, expected = csv.read_text(encoding="utf-8").splitlines(), board_csv(_board(results)).splitlines()
+            actual, expected = read_text(csv).splitlines(), board_csv(_board(results)).splitlines()
             if actual != expected:
                 pairs = enumerate(zip(actual, expected, strict=False), 1)
                 shortest = min(len(actual), len(expected))

@@ -1,0 +1,47 @@
+"""A named pipe in the place of a result is a fault at once: nobody waits for its writer."""
+
+import os
+import signal
+
+import pytest
+
+from emma.audit.verify import Results, verify
+
+#: One file of each kind that a check reads.
+PLACES = (
+    "leaderboard.json",
+    "leaderboard.csv",
+    "leaderboard.schema.json",
+    "release/manifest.json",
+    "reports/aggregation.json",
+    "runs/many.json",
+    "scenes/E-LOC-AOA/TRAIN.index.parquet",
+    "scenes/E-LOC-AOA/DEV.labels.parquet",
+    "embeddings/many/E-LOC-AOA.parquet",
+    "folds/many/E-LOC-AOA/score_replicates.parquet",
+    "folds/many/E-LOC-AOA/leave-one-environment-out/E_URBAN/predictions.parquet",
+    "folds/many/E-LOC-AOA/leave-one-environment-out/E_URBAN/readout.safetensors",
+    "folds/many/E-LOC-AOA/leave-one-environment-out/E_URBAN/metrics.json",
+    "splits/E-LOC-AOA/leave-one-environment-out/E_URBAN/train.parquet",
+)
+
+
+def test_a_pipe_is_a_fault_and_no_wait(project):
+    """All of them at once: every check ends, and every file is named."""
+    results = project / "results"
+    for place in PLACES:
+        (results / place).unlink()
+        os.mkfifo(results / place)
+
+    def late(*_: object) -> None:
+        pytest.fail("a check waits for the writer of a pipe")
+
+    signal.signal(signal.SIGALRM, late)
+    signal.alarm(60)
+    try:
+        outcomes = verify(Results(results, project))
+    finally:
+        signal.alarm(0)
+    text = "\n".join(fault for outcome in outcomes for fault in outcome.faults)
+    assert [place for place in PLACES if place not in text] == []
+    assert "named pipe" in text
