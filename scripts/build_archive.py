@@ -16,8 +16,9 @@ def main() -> None:
     parser = OneLineParser(description=__doc__)
     parser.add_argument("--results", type=Path, required=True, help="finished results")
     parser.add_argument("--out", type=Path, required=True, help="the archive, zip")
+    parser.add_argument("--with-embeddings", action="store_true", help="carry them, for readers who score them again")
     arguments = parser.parse_args()
-    build(ROOT, Results(arguments.results, ROOT), arguments.out)
+    build(ROOT, Results(arguments.results, ROOT), arguments.out, arguments.with_embeddings)
 
 
 if __name__ == "__main__":

@@ -345,6 +345,10 @@ class Plan:
         """Models that embed scenes themselves."""
         return [name for name, config in self.models.items() if not config.truth]
 
+    def embedded(self) -> list[Path]:
+        """Every table of embeddings of a task."""
+        return [self.layout.embeddings(model, task) for model in self.models for task in self.tasks_of(model)]
+
     def measured(self) -> list[str]:
         """Models whose speed is measured: a control's is that of its model."""
         return [name for name in self.embedding() if not isinstance(self.models[name], ControlConfig)]

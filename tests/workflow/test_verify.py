@@ -29,3 +29,13 @@ def test_a_control_that_is_its_model_is_caught(project):
     result = project.script("verify", project.results)
     assert result.returncode == 1
     assert "is not that of ssl_conv, permuted with seed 0" in result.stdout
+
+
+def test_an_archive_that_cannot_be_made_is_refused_before_the_first_job(fresh):
+    """The copy is no checkout."""
+    refused = fresh.run("--dry-run", "results/releases/tiny/release/emma-tiny.zip")
+    assert refused.returncode == 2
+    assert "git status: fatal: not a git repository" in refused.stderr.splitlines()[-1]
+    assert "Job stats" not in refused.stdout + refused.stderr
+    beside = fresh.run("--dry-run", "results/releases/tiny/release/emma-tiny-with-embeddings.zip")
+    assert beside.returncode == 2

@@ -11,6 +11,7 @@ sys.path.insert(0, f"{HOME}/src")
 from common.errors import InputError
 from common.files import hold_alone
 from common.hashing import sha256
+from workflow_support.archive import check_archive
 from workflow_support.captures import check_captures
 from workflow_support.plan import Plan, job_environment
 from emma.data.release import check_declared

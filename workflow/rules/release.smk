@@ -1,21 +1,36 @@
-# The release archive: everything that a result rests on but the scenes' samples, in one zip.
+# The release archive: everything that a result rests on but the scenes' samples, in one zip; with embeddings, too.
+
+
+def archivable(wildcards):
+    """No further input: what no archive could be made of is refused here, before the first job."""
+    try:
+        check_archive(PLAN)
+    except InputError as error:
+        refuse(error)
+    return []
 
 
 rule archive:
     input:
+        archivable,
         board=LAYOUT.board,
         stress=LAYOUT.report("stress"),
         folds=rules.folds.input,
+        page=rules.page.output,
+        embeddings=lambda wildcards: PLAN.embedded() if wildcards.more else [],
     output:
-        LAYOUT.archive(PLAN.release.release),
+        LAYOUT.archive(PLAN.release.release, "{more}"),
     log:
-        LAYOUT.log("archive"),
+        LAYOUT.log("archive{more}"),
+    wildcard_constraints:
+        more="(-with-embeddings)?",
     conda:
         ENV
     params:
         code=code("build_archive"),
+        more=lambda wildcards: wildcards.more and f"-{wildcards.more}",
     shell:
         program(
             "build_archive",
-            "--results $(dirname {input.board}) --out {output}",
+            "--results $(dirname {input.board}) {params.more} --out {output}",
         )

@@ -19,7 +19,9 @@ from typing import Any
 from common.errors import InputError
 from common.files import atomic, parse
 from common.hashing import sha256
+from emma.audit.archive_parts import GUIDE, WEIGHTS, WITH_EMBEDDINGS, guide, weights_record
 from emma.audit.verify import Results
+from emma.audit.verify.captures import capture_pairs
 from emma.audit.verify.data import expected_files
 from emma.data.foreign import inspect_parquet
 from emma.results.layout import Layout
@@ -27,8 +29,9 @@ from emma.results.records import Board
 
 SUMS, CRATE = "SHA256SUMS", "ro-crate-metadata.json"
 
-#: Bounds of an archive from elsewhere: members, bytes of one, and bytes of all, as they are unpacked.
-MOST_MEMBERS, LARGEST_MEMBER, LARGEST_TOTAL = 50_000, 2**28, 2**31
+#: Bounds of an archive from elsewhere: members, bytes of one, and bytes of all, as they are unpacked. One with
+#: embeddings, which hardly shrink, may unpack to MOST_GROWTH times its own size.
+MOST_MEMBERS, LARGEST_MEMBER, LARGEST_TOTAL, MOST_GROWTH = 50_000, 2**28, 2**31, 4
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip can hold
 
@@ -79,14 +82,27 @@ def _git(project: str | Path, *arguments: str) -> bytes:
         raise InputError(f"{project}: git {arguments[0]}: {' '.join(error.stderr.decode().split())}") from None
 
 
-def result_files(results: Results) -> dict[str, Path]:
-    """Files of finished results by their name below the root; InputError names those that are missing."""
+def result_files(results: Results, embeddings: bool = False) -> dict[str, Path]:
+    """Files of finished results by their name below the root; InputError names those that are missing.
+
+    Args:
+        results: the results.
+        embeddings: whether those of every model are among them.
+    """
     names = expected_files(results)
+    plain = Layout("")
+    names |= {plain.board_as(kind).as_posix() for kind in ("html", "md", "tex")}
+    for model in [model for model in results.models() if embeddings and not results.is_submitted(model)]:
+        paths = [plain.embeddings(model, task) for task in results.tasks_of(model)]
+        paths += [plain.capture_embeddings(name, own) for name, own in capture_pairs(results) if own == model]
+        names |= {path.as_posix() for path in paths}
     held = [path for pattern in Layout.archived for path in results.root.glob(pattern) if path.is_file()]
     names |= {path.relative_to(results.root).as_posix() for path in held} - Layout.measured
     files = {name: results.layout.at(*name.split("/")) for name in sorted(names)}
     if missing := [name for name, path in files.items() if not path.is_file()]:
         raise InputError(f"{results.root}: {len(missing)} files missing: {', '.join(missing[:10])}")
+    if large := [name for name, path in files.items() if path.stat().st_size > LARGEST_MEMBER]:
+        raise InputError(f"{results.root}: {large[0]}: over the {LARGEST_MEMBER} bytes that an archive's reader takes")
     return files
 
 
@@ -141,8 +157,14 @@ def _ordered(document: Mapping[str, Any]) -> dict[str, Any]:
     return {**document, "@graph": sorted(graph, key=lambda entity: entity["@id"])}
 
 
-def build(project: str | Path, results: Results, out: str | Path) -> None:
+def build(project: str | Path, results: Results, out: str | Path, embeddings: bool = False) -> None:
     """Write the archive; the same commit and results give the same bytes.
+
+    Args:
+        project: a clean checkout.
+        results: its results.
+        out: the archive.
+        embeddings: whether it carries them, so that a reader can score them again.
 
     Raises:
         InputError: a checkout that is not clean, results outside the project, or files that are missing.
@@ -151,11 +173,14 @@ def build(project: str | Path, results: Results, out: str | Path) -> None:
     if not results.root.resolve().is_relative_to(root):
         raise InputError(f"{results.root}: expected results inside the project {project}")
     place = results.root.resolve().relative_to(root).as_posix()
-    outputs = result_files(results)
+    outputs = result_files(results, embeddings)
     commit = read_commit(project)
     board = parse(Board, results.document(results.layout.board), results.layout.board)
     members: dict[str, bytes | Path] = {name: content for name, (content, _) in commit.files.items()}
     members |= {f"{place}/{name}": path for name, path in outputs.items()}
+    own = Layout(place).archive(board.release, WITH_EMBEDDINGS if embeddings else "").name
+    members[GUIDE] = guide(own, commit.digest, board.data_release_hash, embeddings)
+    members[WEIGHTS] = weights_record(results)
     members[CRATE] = describe(commit, board, place, sorted(members))
     sums = [f"{sha256(_content(members[name]))}  {name}\n" for name in sorted(members)]
     members[SUMS] = "".join(sums).encode()
@@ -181,7 +206,7 @@ def unpack(path: str | Path, target: Path) -> None:
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            infos = _checked(path, archive.infolist())
+            infos = _checked(path, archive.infolist(), MOST_GROWTH * Path(path).stat().st_size)
             for info in infos:
                 _extract(path, archive, info, target)
     except FileNotFoundError:
@@ -201,12 +226,12 @@ def unpack(path: str | Path, target: Path) -> None:
                 raise InputError(f"{path}: {str(error).removeprefix(f'{target}/')}") from None
 
 
-def _checked(path: str | Path, infos: list[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
+def _checked(path: str | Path, infos: list[zipfile.ZipInfo], grown: int) -> list[zipfile.ZipInfo]:
     if len(infos) > MOST_MEMBERS:
         raise InputError(f"{path}: {len(infos)} members, expected at most {MOST_MEMBERS}")
     total = sum(info.file_size for info in infos)
-    if total > LARGEST_TOTAL:
-        raise InputError(f"{path}: unpacks to {total} bytes, expected at most {LARGEST_TOTAL}")
+    if total > (most := max(LARGEST_TOTAL, grown)):
+        raise InputError(f"{path}: unpacks to {total} bytes, expected at most {most}")
     seen: set[str] = set()
     for info in infos:
         name = info.filename

@@ -84,9 +84,9 @@ class Layout:
         """The DataReleaseManifest."""
         return self.at("release", "manifest.json")
 
-    def archive(self, release: str) -> Path:
-        """The release archive."""
-        return self.at("release", f"emma-{release}.zip")
+    def archive(self, release: str, more: str = "") -> Path:
+        """The release archive; ``more`` is ``-with-embeddings`` for the one that carries them."""
+        return self.at("release", f"emma-{release}{more}.zip")
 
     def channels(self, split: str) -> Path:
         """Rays of a split."""

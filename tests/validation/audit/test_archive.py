@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -11,6 +12,7 @@ import zipfile
 from pathlib import Path
 from urllib.parse import unquote
 
+import emma_miniature as miniature
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -37,6 +39,9 @@ def checkout(pristine, tmp_path_factory):
     (project / "workflow/tool.sh").write_text("#!/bin/sh\n")
     (project / "workflow/tool.sh").chmod(0o755)
     (project / "again").symlink_to("workflow")
+    (project / "envs").mkdir()
+    (project / "envs/requirements.txt").write_text("numpy==2\n")
+    miniature.publish_page(project / "results")
     (project / ".gitignore").write_text("/results/\n")
     git(project, "init", "-q")
     git(project, "add", ".")
@@ -48,6 +53,14 @@ def checkout(pristine, tmp_path_factory):
 def built(checkout):
     out = checkout.parent / "one.zip"
     archive.build(checkout, Results(checkout / "results", checkout), out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def carrying(checkout):
+    """The archive that holds embeddings."""
+    out = checkout.parent / "carrying.zip"
+    archive.build(checkout, Results(checkout / "results", checkout), out, embeddings=True)
     return out
 
 
@@ -73,6 +86,9 @@ def test_it_holds_code_config_results_and_sums_and_describes_them(checkout, buil
         crate = json.loads(found.read("ro-crate-metadata.json"))
     assert names == sorted(names)
     assert {"Snakefile", "again/tool.sh", "config/releases/mini.yaml", "SHA256SUMS"} <= set(names)
+    assert {"envs/requirements.txt", "VERIFY.md", "weights.json"} <= set(names)
+    assert {f"results/leaderboard.{kind}" for kind in ("html", "md", "tex", "csv")} <= set(names)
+    assert {"results/figures/ranking.svg", "results/figures/ranking.png"} <= set(names)
     assert "results/folds/many/E-ID-FP/leave-one-unit-out/U01/readout.safetensors" in names
     assert not [name for name in names if "embeddings" in name or name.endswith("TRAIN.parquet")]
     entities = {entity["@id"]: entity for entity in crate["@graph"]}
@@ -101,6 +117,68 @@ def test_without_embeddings_it_is_consistent_and_no_more(built):
     last = done.stdout.splitlines()[-1]
     assert last.startswith(f"{built}: not verified as rescored, only consistent: every number follows from the pred")
     assert "tables of embeddings not at hand (18)" in last and "files of scenes not at hand (12)" in last
+
+
+def test_with_embeddings_it_is_rescored(carrying):
+    done = verify(carrying)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1].startswith(f"{carrying}: verified, rescored: predictions follow from the emb")
+    with zipfile.ZipFile(carrying) as found:
+        names = set(found.namelist())
+    assert {"results/embeddings/many/E-LOC-LOS.parquet", "results/captures/mini_los/few/embeddings.parquet"} <= names
+
+
+def test_labels_in_the_place_of_predictions_are_a_fault_where_embeddings_are(carrying, tmp_path):
+    """Sums, hash and predictions agree; only the readout on the embeddings says otherwise."""
+    place = "results/folds/many/E-LOC-LOS/leave-one-environment-out/E_URBAN/predictions.parquet"
+    with zipfile.ZipFile(carrying) as found:
+        table = pq.read_table(pa.BufferReader(found.read(place)))
+    labels = pa.array([[value * 2 - 1] for value in table["target"].to_pylist()], table.schema.field("scores").type)
+    forged = table.set_column(table.schema.get_field_index("scores"), table.schema.field("scores"), labels)
+    out = rewritten(carrying, tmp_path / "x.zip", lambda n, c: parquet_of(forged) if n == place else c)
+    done = verify(out)
+    assert done.returncode == 1
+    assert f"{out}: {place}: scores: differ by" in done.stdout
+
+
+def test_weights_are_named_by_hash_and_licence(checkout, built):
+    with zipfile.ZipFile(built) as found:
+        models = json.loads(found.read("weights.json"))["models"]
+    assert set(models) == {"few", "many", "prior"}
+    assert set(models["few"]) == {"kind", "weights_sha256", "licence", "file", "link"}
+
+
+def test_a_reader_with_the_zip_alone_has_three_commands(built, carrying):
+    for path, own, said in (
+        (built, "emma-mini", "only consistent"),
+        (carrying, "emma-mini-with-embeddings", "verified, rescored"),
+    ):
+        with zipfile.ZipFile(path) as found:
+            text = found.read("VERIFY.md").decode()
+        commands = text.split("```")[1].split("\n")[1:-1]
+        assert [command.split()[0] for command in commands] == ["unzip", "python", "python"]
+        assert commands[-1] == f"python {own}/scripts/verify.py {own}.zip"
+        assert said in " ".join(text.split())
+
+
+def test_commands_of_the_docs_say_on_how_many_cores():
+    """Snakemake runs nothing without."""
+    text = (ROOT / "docs/audit.md").read_text()
+    commands = re.findall(r"snakemake [^`&\n]*(?:zip|parquet)\b", text)
+    assert len(commands) >= 2
+    assert [command for command in commands if "--cores" not in command] == []
+
+
+def test_an_archive_may_grow_as_it_is_large(tmp_path, monkeypatch):
+    """Embeddings hardly shrink: an archive of them is large itself, a bomb is not."""
+    monkeypatch.setattr(archive, "LARGEST_TOTAL", 1000)
+    path = tmp_path / "x.zip"
+    with_member("results/a", os.urandom(4000))(path)
+    archive.unpack(path, tmp_path / "fine")
+    with zipfile.ZipFile(path, "w") as sink:
+        sink.writestr("results/a", b"\0" * 4000, zipfile.ZIP_DEFLATED)
+    with pytest.raises(InputError, match="unpacks to 4000 bytes, expected at most 1000"):
+        archive.unpack(path, tmp_path / "bomb")
 
 
 def test_a_dirty_tree_is_refused(checkout, tmp_path):

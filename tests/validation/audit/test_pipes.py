@@ -26,22 +26,20 @@ PLACES = (
 )
 
 
-def test_a_pipe_is_a_fault_and_no_wait(project):
-    """All of them at once: every check ends, and every file is named."""
-    results = project / "results"
-    for place in PLACES:
-        (results / place).unlink()
-        os.mkfifo(results / place)
+@pytest.mark.parametrize("place", PLACES)
+def test_a_pipe_is_a_fault_and_no_wait(place, project):
+    path = project / "results" / place
+    path.unlink()
+    os.mkfifo(path)
 
     def late(*_: object) -> None:
         pytest.fail("a check waits for the writer of a pipe")
 
-    signal.signal(signal.SIGALRM, late)
+    before = signal.signal(signal.SIGALRM, late)
     signal.alarm(60)
     try:
-        outcomes = verify(Results(results, project))
+        outcomes = verify(Results(project / "results", project))
     finally:
         signal.alarm(0)
-    text = "\n".join(fault for outcome in outcomes for fault in outcome.faults)
-    assert [place for place in PLACES if place not in text] == []
-    assert "named pipe" in text
+        signal.signal(signal.SIGALRM, before)
+    assert any(place in fault for outcome in outcomes for fault in outcome.faults)
