@@ -9,20 +9,14 @@ from emma.audit.verify import Results, verify
 
 #: One file of each kind that a check reads.
 PLACES = (
-    "leaderboard.json",
     "leaderboard.csv",
-    "leaderboard.schema.json",
     "release/manifest.json",
-    "reports/aggregation.json",
     "runs/many.json",
     "scenes/E-LOC-AOA/TRAIN.index.parquet",
-    "scenes/E-LOC-AOA/DEV.labels.parquet",
     "embeddings/many/E-LOC-AOA.parquet",
     "folds/many/E-LOC-AOA/score_replicates.parquet",
     "folds/many/E-LOC-AOA/leave-one-environment-out/E_URBAN/predictions.parquet",
     "folds/many/E-LOC-AOA/leave-one-environment-out/E_URBAN/readout.safetensors",
-    "folds/many/E-LOC-AOA/leave-one-environment-out/E_URBAN/metrics.json",
-    "splits/E-LOC-AOA/leave-one-environment-out/E_URBAN/train.parquet",
 )
 
 
