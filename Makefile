@@ -1,4 +1,6 @@
-# make leaderboard, make test: each installs what it needs.
+# make leaderboard, make test: each installs what it needs. `make help` lists the rest.
+SHELL := bash
+.SHELLFLAGS := -o pipefail -c
 CORES ?= 2
 PYTHON ?= python3
 VENV := .venv
@@ -6,62 +8,74 @@ BIN := $(VENV)/bin
 # One bar per rule on a terminal, a few lines elsewhere and in CI; the log of a job that failed in any case.
 SNAKEMAKE := $(if $(filter true 1,$(CI)),TTY_INTERACTIVE=0 )$(BIN)/snakemake --logger rich --cores $(CORES)
 PYTHON_SOURCES := src scripts tests benchmarks examples
+PIP := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 
-.PHONY: setup cluster leaderboard reports test test-code test-validity test-long test-cluster lint types format freeze bench clean
+.PHONY: help setup cluster leaderboard reports test test-code test-validity test-cluster lint types format freeze bench clean
 
-setup: $(VENV)/installed
+help:  ## list the targets
+	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / { printf "make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: $(VENV)/installed  ## install what is needed, into .venv
+
+# Of what pip tells, the package that it is at: one line on a terminal, a line per 25 packages elsewhere.
+define TELL
+{ n=0; while read -r word name rest; do \
+	case $$word in Collecting) n=$$((n + 1)); told="package $$n of $$(grep -c == $<): $$name";; \
+	Installing) told="installing what was fetched"; n=1;; *) continue;; esac; \
+	if [ -t 1 ]; then printf '\r\033[K  %s' "$$told"; elif [ $$((n % 25)) = 1 ]; then echo "  $$told"; fi; \
+done; [ ! -t 1 ] || printf '\r\033[K'; }
+endef
 
 # Built anew only when the lock changes; half an installation leaves no mark.
 $(VENV)/installed: envs/requirements.txt pyproject.toml
-	rm -f $@
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -r envs/requirements.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	$(BIN)/python scripts/install_text_data.py
-	touch $@
+	@rm -f $@
+	@echo "1/4 a virtual environment: $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "2/4 the packages of $<: some minutes, about 5 GB"
+	@$(PIP) -r $< | $(TELL)
+	@echo "3/4 EMMA itself"
+	@$(PIP) --quiet --no-deps --no-build-isolation --editable .
+	@echo "4/4 the words of the text metrics"
+	@$(BIN)/python scripts/install_text_data.py
+	@touch $@
+	@echo "installed; source $(BIN)/activate puts emma, snakemake and python on the path"
 
 # The Slurm executor and the S3 storage stay out of the lock: the first makes every start of Snakemake ask for Slurm's
 # tools, the second needs an older dateutil.
-cluster: $(VENV)/installed-cluster
+cluster: $(VENV)/installed-cluster  ## install the Slurm executor and the S3 storage too
 
-$(VENV)/installed-cluster: $(VENV)/installed envs/cluster.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check -r envs/cluster.txt
-	touch $@
+$(VENV)/installed-cluster: envs/cluster.txt $(VENV)/installed
+	@echo "the packages of $<"
+	@$(PIP) -r $< | $(TELL)
+	@touch $@
 
 # `folds` asks for every fold file by name: one that was deleted comes back, although the board is newer.
-leaderboard: setup
+leaderboard: setup  ## run the default release: results/leaderboard.html
 	$(SNAKEMAKE) results/leaderboard.json results/leaderboard.html folds
 	$(BIN)/python scripts/show_leaderboard.py results/leaderboard.json
 	@echo "With intervals, figures and run records: results/leaderboard.html"
 
-reports: setup
+reports: setup  ## run it with every report
 	$(SNAKEMAKE) all
 
 # Two processes, one per core of a small machine; each one's output comes whole.
-test: setup
+test: setup  ## all tests
 	$(MAKE) --no-print-directory --jobs 2 --output-sync=target --keep-going test-code test-validity
 
 # The folders of unit tests that take longest go with the shorter half.
 LONG_UNIT := $(addprefix tests/unit/,core/ rfgen/)
 
-# Whole runs of tiny beside the one that the other tests share: by `make test-long`, for want of time in `make test`.
-LONG := $(addprefix tests/workflow/test_,captures.py extending.py module.py)
-LONG += tests/validation/audit/test_holdout.py tests/validation/harness/test_seed_determinism.py
-
 test-code: setup
-	$(BIN)/python -m pytest $(filter-out $(LONG_UNIT),$(wildcard tests/unit/*/)) tests/workflow $(addprefix --ignore=,$(LONG))
+	$(BIN)/python -m pytest $(filter-out $(LONG_UNIT),$(wildcard tests/unit/*/)) tests/workflow
 
 test-validity: setup
-	$(BIN)/python -m pytest $(LONG_UNIT) tests/validation $(addprefix --ignore=,$(LONG))
-
-test-long: setup
-	$(BIN)/python -m pytest $(LONG)
+	$(BIN)/python -m pytest $(LONG_UNIT) tests/validation
 
 # Apart from `make test`: what it installs is not in the lock.
-test-cluster: cluster
+test-cluster: cluster  ## tests of Slurm and S3
 	$(BIN)/python -m pytest -rs tests/workflow/test_slurm.py tests/workflow/test_s3.py
 
-lint: setup
+lint: setup  ## style, types and the order of imports
 	$(BIN)/ruff check $(PYTHON_SOURCES)
 	$(BIN)/ruff format --check $(PYTHON_SOURCES)
 	$(BIN)/snakefmt --check Snakefile workflow
@@ -69,20 +83,21 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/snakemake --lint
 
-types: setup
+types: setup  ## types alone
 	$(BIN)/mypy
 
-format: setup
+format: setup  ## mend the style
 	$(BIN)/ruff check --fix $(PYTHON_SOURCES)
 	$(BIN)/ruff format $(PYTHON_SOURCES)
 	$(BIN)/snakefmt Snakefile workflow
 
 # After a change of scenes, labels, specs or scoring that is meant: records the hashes of the releases that ship.
-freeze: setup
+freeze: setup  ## record the hashes of changed releases
 	$(BIN)/python scripts/freeze.py $(or $(RELEASES),tiny v0.1 v1.0)
 
-bench: setup
+bench: setup  ## measure speed and memory: ONLY="fits hashing" for some
 	$(BIN)/python benchmarks/run_all.py $(if $(ONLY),--only $(ONLY))
 
-clean:
-	rm -rf results/[!R]* .snakemake
+# Asks before it deletes; YES=1 does not.
+clean: setup  ## delete one release's results: RELEASE=v1.0, by default that of the config
+	$(BIN)/emma clean $(if $(RELEASE),--release $(RELEASE)) $(if $(YES),--yes)

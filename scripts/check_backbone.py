@@ -4,22 +4,27 @@ One line per check. Status 1 where a check failed, 2 on bad input.
 """
 
 import sys
+from dataclasses import asdict
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from generator import example_scenes
 
-from common.errors import InputError, OneLineParser, run_script
+from common.errors import InputError, OneLineParser, run_script, unknown
 from common.files import parse
 from common.threads import one_thread
 from emma.audit.checkup import Finding, Sample, Subject, examine, spread_sample
+from emma.backbones.apart import Apart, tell
 from emma.backbones.config import ModelConfig, load_model_config
 from emma.backbones.load import load_backbone, weights_file
+from emma.backbones.rights import Isolation, Rights
 from emma.backbones.sight import check_view
 from emma.data.release import (
     DataReleaseManifest,
     ReleaseConfig,
     load_manifest,
     load_release_config,
+    release_names,
 )
 from emma.data.tables import without_pandas
 from emma.results.layout import DEFAULT_RELEASE, Layout, results_folder
@@ -45,6 +50,11 @@ def main() -> None:
     arguments = parser.parse_args()
     is_path = arguments.model.endswith(".yaml")
     path = Path(arguments.model) if is_path else arguments.root / f"config/models/{arguments.model}.yaml"
+    if not is_path and not path.is_file():
+        raise InputError(f"model: {unknown(arguments.model, sorted(file.stem for file in path.parent.glob('*.yaml')))}")
+    known = release_names(ROOT / "config/releases")
+    if arguments.release is not None and arguments.release not in known:
+        raise InputError(f"--release: {unknown(arguments.release, known)}")
     config = load_model_config(path)
     if arguments.results is not None and arguments.release is not None:
         raise InputError("--release: expected without --results, which are of a release of their own")
@@ -63,21 +73,44 @@ def main() -> None:
         check_view(config, tasks, release, path)
     except InputError as error:
         raise InputError(f"{error} (see --release)") from None
-    with one_thread():
-        subject = Subject(
-            config,
-            release.tasks,
-            _samples(release, source, layout, tasks),
-            lambda: load_backbone(config, arguments.root, trained if config.pretrain else None),
-            weights=weights_file(config, arguments.root, trained if config.pretrain else None),
-            private=layout.root,
-            recipe=release.rfgen,
-        )
-        _tell_scenes(config, subject.samples)
-        findings = examine(subject, _tell)
+    # The model runs in a process of its own, in a folder of its own: paths there are absolute.
+    root, made = arguments.root.resolve(), trained.absolute() if config.pretrain else None
+    weights = weights_file(config, root, made)
+    subject = Subject(
+        config,
+        release.tasks,
+        _samples(release, source, layout, tasks),
+        lambda: load_backbone(config, root, made),
+        weights=weights,
+        private=layout.root.absolute(),
+        recipe=release.rfgen,
+    )
+    _tell_scenes(config, subject.samples)
+    findings = _examined(subject, Rights.of(config, root, weights, (layout.root,)))
     faults = sum(finding.state == "FAULT" for finding in findings)
     sys.stdout.write(f"{config.name}: {f'{faults} of {len(findings)} checks failed' if faults else 'ready'}\n")
     raise SystemExit(1 if faults else 0)
+
+
+def _examined(subject: Subject, rights: Rights) -> list[Finding]:
+    """Run the checks where the model has no more rights than in a job that embeds, and say each as it comes."""
+
+    def examine_there(pipe: Connection, isolation: Isolation) -> None:
+        subject.isolation = isolation
+        with one_thread():
+            examine(subject, lambda finding: tell(pipe, **asdict(finding)))
+        tell(pipe, done=True)
+
+    findings: list[Finding] = []
+    with Apart(f"model {subject.config.name}", rights, examine_there) as process:
+        try:
+            while "done" not in (word := process.ask()):
+                findings.append(Finding(*(str(word.get(key)) for key in ("name", "state", "text"))))
+                _tell(findings[-1])
+        except InputError as error:
+            findings.append(Finding("process", "FAULT", str(error)))
+            _tell(findings[-1])
+    return findings
 
 
 def _release(layout: Layout, name: str | None, *, asked: bool) -> tuple[ReleaseConfig | DataReleaseManifest, Path]:

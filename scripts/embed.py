@@ -2,18 +2,16 @@
 
 from pathlib import Path
 
-from threadpoolctl import threadpool_limits
-
 from common.errors import OneLineParser, run_script
+from emma.backbones.apart import ApartBackbone
 from emma.backbones.config import load_model_config
 from emma.backbones.dense import contracts_of
-from emma.backbones.embed import write_embeddings
-from emma.backbones.load import load_backbone
+from emma.backbones.embed import write_rows
 from emma.data.tables import without_pandas
 
 
 def main() -> None:
-    """Load the backbone, stream the scenes through it, write one Parquet table."""
+    """Load the backbone in a process of its own, stream the scenes through it, write one Parquet table."""
     without_pandas()
     parser = OneLineParser(description=__doc__)
     parser.add_argument("--model-config", type=Path, required=True, help="config/models/NAME.yaml")
@@ -24,11 +22,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="embeddings, one row per scene")
     arguments = parser.parse_args()
     config = load_model_config(arguments.model_config)
-    backbone, provenance = load_backbone(config, trained=arguments.weights)
     own = contracts_of(config, arguments.windows)
     contract = next((own[task] for task in own if task == arguments.scenes[0].parent.name), config)
-    with threadpool_limits(1):
-        write_embeddings(arguments.out, backbone, arguments.scenes, contract=contract, provenance=provenance)
+    hidden = tuple(path.parent for path in (*arguments.scenes, arguments.out))
+    with ApartBackbone(config, contract, trained=arguments.weights, hidden=hidden) as model:
+        write_rows(arguments.out, model, arguments.scenes, model.provenance)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-from threadpoolctl import threadpool_limits
-
 from common.errors import InputError, OneLineParser, run_script
+from emma.backbones.apart import ApartBackbone
 from emma.backbones.config import load_model_config
-from emma.backbones.embed import UnsuitedError, write_embeddings, write_unsuited
-from emma.backbones.load import load_backbone
+from emma.backbones.embed import UnsuitedError, write_rows, write_unsuited
 from emma.data.tables import without_pandas
 from emma.results.layout import Layout
 
@@ -24,16 +22,16 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     config = load_model_config(arguments.model_config)
-    backbone, provenance = load_backbone(config, trained=arguments.weights)
-    with threadpool_limits(1):
+    hidden = tuple(path.parent for path in (*arguments.scenes, *arguments.out))
+    with ApartBackbone(config, config, trained=arguments.weights, hidden=hidden) as model:
         for out in arguments.out:
             scenes = [path for path in arguments.scenes if Layout.capture_set_of(path) == Layout.capture_set_of(out)]
             if not scenes:
                 raise InputError(f"{out}: no scene file of its set among --scenes")
             try:
-                write_embeddings(out, backbone, scenes, contract=config, provenance=provenance)
+                write_rows(out, model, scenes, model.provenance)
             except UnsuitedError as error:
-                write_unsuited(out, str(error), provenance)
+                write_unsuited(out, str(error), model.provenance)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,10 @@ from pathlib import Path
 from common.errors import InputError, OneLineParser, natural, run_script
 from common.files import atomic
 from common.threads import one_thread
+from emma.backbones.apart import made_apart
 from emma.backbones.config import ControlConfig, load_model_config
 from emma.backbones.controls import control_weights, original_weights, read_pool
-from emma.backbones.load import weights_bytes
+from emma.backbones.load import weights_bytes, weights_file
 from emma.data.tables import without_pandas
 
 
@@ -27,11 +28,15 @@ def main() -> None:
     if not isinstance(config, ControlConfig):
         raise InputError(f"{arguments.model_config}: expected the name of a control, NAME.control.yaml")
     pools = {path.parent.name: read_pool(path) for path in arguments.pools}
-    with one_thread():
-        weights = original_weights(config, trained=arguments.weights)
-        made = control_weights(config, weights, pools, arguments.seed)
+    weights = original_weights(config, trained=arguments.weights)
+
+    def make(root: Path) -> bytes:
+        with one_thread():
+            return weights_bytes(control_weights(config, weights, pools, arguments.seed, root))
+
+    made = made_apart(config, make, weights=weights_file(config, Path.cwd(), arguments.weights))
     with atomic(arguments.out) as temporary:
-        temporary.write_bytes(weights_bytes(made))
+        temporary.write_bytes(made)
 
 
 if __name__ == "__main__":

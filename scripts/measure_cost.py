@@ -3,12 +3,14 @@
 from pathlib import Path
 
 from common.errors import OneLineParser, run_script
-from common.files import write_json
+from common.files import parse, parse_json, write_json
 from common.threads import one_thread
+from emma.backbones.apart import made_apart
 from emma.backbones.config import load_model_config
 from emma.backbones.cost import cost_of, first_batches
 from emma.backbones.dense import contracts_of
 from emma.backbones.load import load_backbone, weights_file
+from emma.data.costs import Cost
 from emma.data.embeddings import Embeddings
 from emma.data.scenes import read_index
 from emma.data.tables import without_pandas
@@ -36,11 +38,16 @@ def main() -> None:
         paths[task] = path
         trained[task] = Embeddings.read(embeddings, only=read_index(index)["scene_id"]).values
     scenes = first_batches(paths, config.batch_size)
-    with one_thread():
-        backbone, provenance = load_backbone(config, trained=arguments.weights)
-        weights = weights_file(config, trained=arguments.weights)
-        contracts = contracts_of(config, arguments.windows)
-        cost = cost_of(config, backbone, provenance, scenes, trained, weights, contracts)
+    contracts, made = contracts_of(config, arguments.windows), arguments.weights and arguments.weights.absolute()
+
+    def count(root: Path) -> bytes:
+        with one_thread():
+            backbone, provenance = load_backbone(config, root, made)
+            weights = weights_file(config, root, made)
+            return cost_of(config, backbone, provenance, scenes, trained, weights, contracts).model_dump_json().encode()
+
+    told = made_apart(config, count, weights=weights_file(config, Path.cwd(), made))
+    cost = parse(Cost, parse_json(told, f"model {config.name}: cost"), f"model {config.name}: cost")
     write_json(arguments.out, cost.model_dump(mode="json"))
 
 

@@ -8,11 +8,12 @@ import time
 from pathlib import Path
 
 from common.errors import InputError, OneLineParser, run_script
-from common.files import parse, write_json
+from common.files import parse, parse_json, write_json
 from common.threads import one_thread
+from emma.backbones.apart import made_apart
 from emma.backbones.config import ModelConfig, load_model_config
 from emma.backbones.dense import contracts_of
-from emma.backbones.load import load_backbone
+from emma.backbones.load import load_backbone, weights_file
 from emma.backbones.speed import SCENES, Speed, libraries, measure, speed_report
 from emma.data.scenes import first_scenes
 from emma.data.tables import without_pandas
@@ -50,17 +51,23 @@ def main() -> None:
 def _measured(config: ModelConfig, arguments: argparse.Namespace) -> Speed:
     """One model on the tasks that it takes."""
     trained = Layout(arguments.results).weights(config.name) if config.pretrain else None
-    with one_thread():
-        start = time.perf_counter()
-        backbone, provenance = load_backbone(config, trained=trained)
-        seconds = time.perf_counter() - start
-        tasks, contracts = {}, contracts_of(config, arguments.windows)
-        for path in arguments.scenes:
-            task = TaskID(Layout.split_of(path)[0])
-            if task in config.tasks:
-                index, iq = first_scenes(path, SCENES, verify=False)
-                tasks[task] = measure(backbone, iq, index, contracts.get(task, config))
-    return Speed(device=provenance.device, load_seconds=round(seconds, 2), libraries=libraries(), tasks=tasks)
+    scenes = {TaskID(Layout.split_of(path)[0]): path for path in arguments.scenes}
+    given = {task: first_scenes(path, SCENES, verify=False) for task, path in scenes.items() if task in config.tasks}
+    contracts, made = contracts_of(config, arguments.windows), trained and trained.absolute()
+
+    def run(root: Path) -> bytes:
+        with one_thread():
+            start = time.perf_counter()
+            backbone, provenance = load_backbone(config, root, made)
+            seconds = round(time.perf_counter() - start, 2)
+            tasks = {
+                task: measure(backbone, iq, index, contracts.get(task, config)) for task, (index, iq) in given.items()
+            }
+        speed = Speed(device=provenance.device, load_seconds=seconds, libraries=libraries(), tasks=tasks)
+        return speed.model_dump_json().encode()
+
+    told = made_apart(config, run, weights=weights_file(config, Path.cwd(), made))
+    return parse(Speed, parse_json(told, f"model {config.name}: speed"), f"model {config.name}: speed")
 
 
 if __name__ == "__main__":

@@ -7,10 +7,14 @@ import numpy as np
 
 from common.errors import InputError, OneLineParser, natural, run_script
 from common.files import atomic
+from emma.backbones.apart import made_apart
 from emma.backbones.config import load_model_config
 from emma.backbones.load import load_function, weights_bytes
 from emma.data.scenes import iterate_scenes
 from emma.data.tables import without_pandas
+
+#: Seconds that training may take: a month.
+LONGEST = 30 * 86400.0
 
 
 def main() -> None:
@@ -26,14 +30,18 @@ def main() -> None:
     config = load_model_config(arguments.model_config)
     if config.pretrain is None:
         raise InputError(f"{arguments.model_config}: pretrain: expected the function that trains the model")
-    pools = dict(map(_pool, arguments.pools))
-    train = load_function(config.pretrain.function, f"{arguments.model_config}: pretrain.function")
-    try:
-        weights = train(pools, arguments.seed, **config.pretrain.options)
-    except TypeError as error:
-        raise InputError(f"{arguments.model_config}: pretrain.options: {error}") from None
+    rule, pools = config.pretrain, dict(map(_pool, arguments.pools))
+
+    def train(root: Path) -> bytes:
+        function = load_function(rule.function, f"{arguments.model_config}: pretrain.function", root)
+        try:
+            return weights_bytes(function(pools, arguments.seed, **rule.options))
+        except TypeError as error:
+            raise InputError(f"{arguments.model_config}: pretrain.options: {error}") from None
+
+    made = made_apart(config, train, patience=LONGEST)
     with atomic(arguments.out) as temporary:
-        temporary.write_bytes(weights_bytes(weights))
+        temporary.write_bytes(made)
 
 
 def _pool(path: Path) -> tuple[str, np.ndarray]:

@@ -41,6 +41,9 @@ def main() -> None:
     while os.open(os.devnull, os.O_RDWR) < 3:
         pass
     if program not in SEEDED:
+        # Where the seed is, so that no backbone is shown it.
+        if file := os.environ.get("EMMA_HOLDOUT_SEED_FILE"):
+            os.environ["EMMA_HIDDEN"] = file
         for name in SEED_VARIABLES:
             os.environ.pop(name, None)
     path = os.environ.get("EMMA_WORKER")
@@ -53,4 +56,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        os._exit(130)

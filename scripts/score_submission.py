@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from common.errors import InputError, OneLineParser, natural, run_script
-from emma.audit.submissions import Bundle, Expected, score, validate, write_scored
+from emma.audit.submissions import Bundle, Expected, require_own, score, validate, write_scored
 from emma.data.protocols import board_protocols
 from emma.data.release import load_manifest, read_assigned
 from emma.data.tables import without_pandas
@@ -27,6 +27,8 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     bundle = Bundle(arguments.bundle)
+    if arguments.out is not None:
+        require_own(arguments.out, bundle.manifest.model)
     expected = _expected(arguments)
     faults = validate(bundle, expected)
     if faults:
@@ -37,6 +39,10 @@ def main() -> None:
     if arguments.out is None:
         for task, record in scored.record.tasks.items():
             sys.stdout.write(f"{model} {task} {record.metric} {record.score} {record.unit}\n")
+        told = (
+            f"{len(scored.record.tasks)} of {len(expected.manifest.tasks)} tasks of release {expected.manifest.release}"
+        )
+        sys.stdout.write(f"{arguments.bundle}: valid, {told}; it would stand on the board as submitted\n")
         return
     write_scored(scored, expected, arguments.out)
 

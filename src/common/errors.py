@@ -7,12 +7,32 @@ import errno
 import os
 import select
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NoReturn
+
+#: Status of a program that was interrupted, as a shell gives it: 128 and the number of SIGINT.
+INTERRUPTED = 130
 
 
 class InputError(ValueError):
     """Bad input, said in one line that names the file, the field and what was expected."""
+
+
+def near(value: str, known: Collection[str]) -> str | None:
+    """The known name that may have been meant, in whatever case it was written; None where none is near."""
+    from difflib import get_close_matches
+
+    folded = {name.casefold(): name for name in known}
+    found = get_close_matches(value.casefold(), folded, n=1, cutoff=0.75)
+    return folded[found[0]] if found else None
+
+
+def unknown(value: str, known: Collection[str], most: int | None = None) -> str:
+    """What to say of a name that is none of those known: the one that was meant, or what they are, ``most`` of them."""
+    if meant := near(value, known):
+        return f"{value} is unknown, did you mean {meant}?"
+    more = f" and {len(known) - most} more" if most and len(known) > most else ""
+    return f"{value} is unknown, expected one of {', '.join([*known][:most])}{more}"
 
 
 def natural(text: str) -> int:
@@ -45,7 +65,8 @@ class OneLineParser(argparse.ArgumentParser):
 def run_script(main: Callable[[], None], program: str | None = None) -> None:
     """Run a command-line program; bad input ends it with status 2 and one line on stderr.
 
-    A full disk is such a line too. A reader of standard output that goes away ends the program quietly.
+    A full disk is such a line too, and so are too little memory and an interrupt (Ctrl-C), whose status is 130. A
+    reader of standard output that goes away ends the program quietly.
 
     Args:
         main: the program; parses its own options.
@@ -58,6 +79,12 @@ def run_script(main: Callable[[], None], program: str | None = None) -> None:
         line = " ".join(str(error).split())
         prefix = f"{program}: " if program else ""
         sys.stderr.write(f"{prefix}{line.removeprefix(prefix)}\n")
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        raise SystemExit(INTERRUPTED) from None
+    except MemoryError:
+        sys.stderr.write("memory: less than the input takes; give it more, or smaller input\n")
         raise SystemExit(2) from None
     except OSError as error:
         if isinstance(error, BrokenPipeError) and _reader_has_gone():

@@ -11,17 +11,24 @@ import glob
 import json
 import math
 import os
+import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-from common.errors import InputError
+from common.doors import read_bytes
+from common.errors import InputError, near
 
 if TYPE_CHECKING:
     import pydantic
 
 M = TypeVar("M", bound="pydantic.BaseModel")
+
+#: Largest text that is read, and largest YAML file, whose reader takes 25 us a byte; bytes.
+LARGEST_TEXT, LARGEST_YAML = 2**26, 2**18
+#: Most values of a JSON file, which take up to 100 bytes each: a board of 200 models and 12 tasks has a million.
+MOST_VALUES = 3_000_000
 
 
 @contextlib.contextmanager
@@ -98,35 +105,39 @@ def write_json(path: str | Path, value: Any) -> None:
 
 
 def read_json(path: str | Path) -> Any:
-    """Read a JSON file; InputError if it cannot be read, is not JSON, or has a key twice, NaN or infinity."""
+    """Read a JSON file; InputError if it cannot be read, is not JSON, or has a key twice, NaN or infinity.
+
+    Also where it is larger than LARGEST_TEXT, or may hold more than MOST_VALUES values.
+    """
     return parse_json(read_text(path), path)
 
 
 def parse_json(text: str | bytes, source: str | Path) -> Any:
     """JSON of a file ``source`` that was read before; the same errors as ``read_json``."""
+    marks = "{[,:"
+    values = sum(text.count(mark) if isinstance(text, str) else text.count(mark.encode()) for mark in marks)
+    if values > MOST_VALUES:
+        raise InputError(f"{source}: {values} brackets, commas and colons, expected at most {MOST_VALUES}")
     try:
         return json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{source}: expected JSON ({error})") from None
 
 
-def read_text(path: str | Path) -> str:
-    """Read a file as UTF-8; InputError if it is missing, cannot be read or is other text."""
+def read_text(path: str | Path, most: int = LARGEST_TEXT) -> str:
+    """Read a regular file of at most ``most`` bytes as UTF-8; InputError if it cannot be read or is other text."""
     try:
-        return Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+        return read_bytes(path, most).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: expected UTF-8 text ({error})") from None
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"key {next(key for key in keys if keys.count(key) > 1)!r} written twice")
+    value: dict[str, Any] = {}
+    for key, part in pairs:
+        if key in value:
+            raise ValueError(f"key {key[:80]!r} written twice")
+        value[key] = part
     return value
 
 
@@ -142,10 +153,13 @@ def _finite(text: str) -> float:
 
 
 def read_yaml(path: str | Path) -> dict[str, Any]:
-    """Read a YAML mapping with the safe loader; InputError if it is missing, unreadable or not a mapping."""
+    """Read a YAML mapping with the safe loader; InputError if it is missing, unreadable or not a mapping.
+
+    Also where it is larger than LARGEST_YAML.
+    """
     from common.strict_yaml import load_mapping
 
-    return load_mapping(read_text(path), path)
+    return load_mapping(read_text(path, LARGEST_YAML), path)
 
 
 def parse(model: type[M], value: Any, source: str | Path) -> M:
@@ -164,6 +178,36 @@ def parse(model: type[M], value: Any, source: str | Path) -> M:
     except pydantic.ValidationError as error:
         first, *others = error.errors(include_url=False)
         key = ".".join(str(part) for part in first["loc"]) or "(top level)"
-        message = "unknown key" if first["type"] == "extra_forbidden" else first["msg"].removeprefix("Value error, ")
         more = f" (and {len(others)} more)" if others else ""
-        raise InputError(f"{source}: {key}: {message}{more}") from None
+        raise InputError(f"{source}: {key}: {_message(model, first)}{more}") from None
+
+
+def _message(model: type[pydantic.BaseModel], error: Mapping[str, Any]) -> str:
+    """What pydantic found wrong, and the key or word that may have been meant."""
+    unknown = error["type"] == "extra_forbidden"
+    if unknown:
+        known = _keys_at(model, error["loc"][:-1])
+    else:
+        # Written 'a', 'b' or 'c'.
+        known = re.findall(r"'([^']*)'", str(error.get("ctx", {}).get("expected", "")))
+    value = error["loc"][-1] if unknown else error["input"]
+    meant = near(value, known) if isinstance(value, str) else None
+    message = "unknown key" if unknown else error["msg"].removeprefix("Value error, ")
+    return f"{message}, did you mean {meant}?" if meant else message
+
+
+def _keys_at(model: type[pydantic.BaseModel], place: Iterable[str | int]) -> list[str]:
+    """Keys of the records that a place in a document can hold; list positions and tags of unions lead nowhere else."""
+    import pydantic
+
+    def records(kind: Any) -> Iterator[type[pydantic.BaseModel]]:
+        if isinstance(kind, type) and issubclass(kind, pydantic.BaseModel):
+            yield kind
+        for part in get_args(kind):
+            yield from records(part)
+
+    found = [model]
+    for part in place:
+        kinds = [record.model_fields[part].annotation for record in found if part in record.model_fields]
+        found = [record for kind in kinds for record in records(kind)] if kinds else found
+    return list(dict.fromkeys(name for record in found for name in record.model_fields))

@@ -10,7 +10,7 @@ import yaml
 
 from common.errors import InputError
 
-#: Most values that a YAML file may stand for, once its aliases are written out.
+#: Most values that a YAML file may stand for, once its aliases and merge keys are written out.
 _MOST_VALUES = 1_000_000
 
 
@@ -30,7 +30,7 @@ def load_mapping(text: str, source: str | Path) -> dict[str, Any]:
 
 def _extent(value: Any, seen: dict[int, int | None]) -> int:
     """How many values ``value`` stands for with its aliases written out; ValueError where that is without end."""
-    if not isinstance(value, dict | list):
+    if not isinstance(value, dict | list | tuple):
         return 1
     known = seen.get(id(value), -1)
     if known is None:
@@ -57,3 +57,10 @@ class _StrictLoader(yaml.SafeLoader):
                 raise yaml.constructor.ConstructorError(None, None, f"key {key!r} written twice", key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Take the keys of merged mappings in, as many as a file may stand for: each merge repeats all before it."""
+        super().flatten_mapping(node)
+        self._keys = getattr(self, "_keys", 0) + len(node.value)
+        if self._keys > _MOST_VALUES:
+            raise yaml.constructor.ConstructorError(None, None, "merge keys without end", node.start_mark)

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator
 
-from common.errors import InputError
+from common.errors import InputError, unknown
 from common.files import parse
-from emma.captures.settings import CaptureEntry
+from emma.captures.settings import NO_PATH, CaptureEntry
 from emma.data.release import release_names
 from emma.tasks import Strict
 
@@ -80,6 +80,8 @@ class ProjectConfig(Strict):
     def _inside(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if any(Path(path).is_absolute() or ".." in Path(path).parts for path in value):
             raise ValueError("expected folders inside the project")
+        if any(NO_PATH.search(path) for path in value):
+            raise ValueError("expected names of folders without braces, angle brackets and control characters")
         return value
 
 
@@ -102,5 +104,5 @@ def check_config(value: dict[str, Any], root: Path, source: str = "config/config
             if not (root / "config" / folder / f"{name}.yaml").is_file():
                 place = root / "config" / folder
                 there = release_names(place) if key == "release" else sorted(path.stem for path in place.glob("*.yaml"))
-                raise InputError(f"{source}: {key}: {name} is unknown, expected one of {', '.join(there)}")
+                raise InputError(f"{source}: {key}: {unknown(name, there)}")
     return config

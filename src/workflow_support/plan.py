@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from common.doors import files_below, require_regular
 from common.errors import InputError
 from common.files import parse
 from common.hashing import canonical_json, file_sha256
@@ -113,7 +114,8 @@ class Plan:
         found: dict[str, Bundle] = {}
         for folder in self.config.submissions:
             bundle = Bundle(self.root / folder)
-            if bundle.manifest.model in {*found, *self.models}:
+            # Files of rows that are equal but for case are one file on some systems.
+            if bundle.manifest.model.lower() in map(str.lower, (*found, *self.models)):
                 raise InputError(f"{folder}: model: {bundle.manifest.model} is another row's name")
             found[bundle.manifest.model] = bundle
         return found
@@ -124,6 +126,10 @@ class Plan:
         if entries == "none":
             return {}
         entries = DEFAULT_CAPTURES if entries == "surrogate" else entries
+        for folder in (self.root / entry.path for entry in entries if entry.path is not None):
+            # A folder that is not there is said with its key.
+            if folder.is_dir():
+                files_below(folder)
         return {
             entry.name: (entry, load_capture_set(self.root, entry, self.release.tasks))
             for entry in entries
@@ -152,7 +158,8 @@ class Plan:
 
     def capture_entry(self, name: str) -> str:
         """A set's entry of ``real_captures`` as JSON."""
-        return canonical_json(self.captures[name][0].model_dump(mode="json")).decode()
+        # The report of Snakemake puts it into a script element.
+        return canonical_json(self.captures[name][0].model_dump(mode="json")).decode().replace("<", "\\u003c")
 
     def _has_twin(self, name: str) -> bool:
         """Whether a set's readout is fit on scenes of its own, not on the release's."""
@@ -189,7 +196,7 @@ class Plan:
         if declared.surrogate is not None:
             return self.recordings(name)
         folder = self.root / str(entry.path)
-        return sorted(os.path.relpath(path, self.root) for path in folder.rglob("*") if path.is_file())
+        return sorted(os.path.relpath(path, self.root) for path in files_below(folder))
 
     def recordings(self, name: str) -> list[str]:
         """The files of a surrogate set."""
@@ -228,10 +235,12 @@ class Plan:
         if config.pinned is None:
             return
         try:
+            require_regular(self.root / config.pinned)
             found = file_sha256(self.root / config.pinned)
-        except OSError as error:
+        except (InputError, OSError) as error:
             field = "weights" if config.onnx is None else "onnx"
-            raise InputError(f"{path}: {field}: {config.pinned}: cannot be read ({error.strerror})") from None
+            reason = str(error).removeprefix(f"{self.root}/")
+            raise InputError(f"{path}: {field}: {reason}") from None
         if found != config.weights_sha256:
             raise InputError(f"{path}: weights_sha256: {config.pinned} has {found}, expected {config.weights_sha256}")
 

@@ -1,4 +1,4 @@
-"""A finished tiny release, built once, and cheap copies of it for tests that change something."""
+"""Finished releases, built once: tiny, which has every task, and one of few tasks, whose copies tests change."""
 
 import os
 import shutil
@@ -14,9 +14,16 @@ ROOT = Path(__file__).resolve().parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
 #: Two models: one without weights, one whose weights a rule trains.
 MODELS = "models=[dsp,ssl_conv]"
-#: One model and a task of every kind of answer, where a test must run from nothing again.
+#: Where a test must run from nothing again: one model, two tasks, and a fold of every other kind of answer.
 ONE_MODEL = "models=[dsp]"
-FEW_TASKS = ("E-LOC-AOA", "E-ID-FP", "E-SC-ANOM", "E-SC-SEP", "E-CH-CSI", "E-S2T-CAP", "E-S2T-QA")
+SCORED = ("E-LOC-AOA", "E-ID-FP")
+FITTED = {
+    "E-SC-ANOM": "leave-one-waveform-out/nr-ofdm",
+    "E-SC-SEP": "leave-one-waveform-out/nr-ofdm",
+    "E-CH-CSI": "leave-one-environment-out/E_URBAN",
+    "E-S2T-CAP": "leave-one-snr-regime-out/low",
+    "E-S2T-QA": "leave-one-snr-regime-out/low",
+}
 
 
 @dataclass(frozen=True)
@@ -24,18 +31,19 @@ class Project:
     """A copy of the tracked files, in which the workflow runs."""
 
     folder: Path
+    release: str = "tiny"
 
     #: The interpreter that the tests run with.
     python = sys.executable
 
     @property
     def results(self) -> Path:
-        """Folder of the tiny release's results."""
-        return self.folder / "results" / "releases" / "tiny"
+        """Folder of the release's results."""
+        return self.folder / "results" / "releases" / self.release
 
     def command(self, *arguments: str, models: str = MODELS, cores: int = 2, config: tuple = ()) -> list[str]:
-        """A command line of the workflow on the tiny release; the last of several settings in ``config`` counts."""
-        config = ["--config", "release=tiny", "real_captures=none", models, *config]
+        """A command line of the workflow on the release; the last of several settings in ``config`` counts."""
+        config = ["--config", f"release={self.release}", "real_captures=none", models, *config]
         return [str(SNAKEMAKE), *arguments, "--cores", str(cores), *config]
 
     @staticmethod
@@ -81,6 +89,11 @@ class Project:
         rows = [line.split() for line in lines if len(line.split()) == 2 and line.split()[1].isdigit()]
         return {name: int(count) for name, count in rows if name not in ("leaderboard", "folds", "all")}
 
+    @property
+    def tasks(self) -> set[str]:
+        """Tasks of the release, as its folds have them."""
+        return {path.name for path in self.results.glob("folds/dsp/*")}
+
     def contents(self) -> dict[str, bytes]:
         """Bytes of every result but logs, by relative path."""
         files = (path for path in sorted(self.results.rglob("*")) if path.is_file())
@@ -111,20 +124,31 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 @pytest.fixture(scope="session")
+def few(few_release: str, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """The release of few tasks with two models, run from nothing on two cores; read only."""
+    project = Project(copy_project(tmp_path_factory.mktemp("few")).folder, "few")
+    (project.folder / "config/releases/few.yaml").write_text(few_release)
+    project.complete()
+    return project
+
+
+@pytest.fixture(scope="session")
 def one_core(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """The folds of one model on a few tasks of tiny, made from nothing on one core, an interpreter a job; read only."""
+    """Folds of one model on a few tasks of tiny, made from nothing on one core, an interpreter per job; read only."""
     project = copy_project(tmp_path_factory.mktemp("one-core"))
-    places = [f"results/releases/tiny/folds/dsp/{task}/score_replicates.parquet" for task in FEW_TASKS]
+    folder = "results/releases/tiny/folds/dsp"
+    places = [f"{folder}/{task}/score_replicates.parquet" for task in SCORED]
+    places += [f"{folder}/{task}/{fold}/predictions.parquet" for task, fold in FITTED.items()]
     project.complete("--no-hooks", *places, cores=1, models=ONE_MODEL)
     return project
 
 
 @pytest.fixture
-def project(finished: Project, tmp_path: Path) -> Iterator[Project]:
-    """A copy of the finished release that a test may change, with its history and file times."""
+def project(few: Project, tmp_path: Path) -> Iterator[Project]:
+    """A copy of the finished release of few tasks that a test may change, with its history and file times."""
     folder = tmp_path / "project"
-    shutil.copytree(finished.folder, folder, symlinks=True)
-    yield Project(folder)
+    shutil.copytree(few.folder, folder, symlinks=True)
+    yield Project(folder, few.release)
     shutil.rmtree(folder)
 
 

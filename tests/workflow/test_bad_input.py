@@ -30,12 +30,12 @@ def refused_by(project, script: str, out, *arguments: object) -> str:
 
 
 @pytest.fixture(scope="module")
-def empty(finished, tmp_path_factory):
+def empty(few, tmp_path_factory):
     """A copy of the sources alone, whose configuration the tests break and mend."""
     folder = tmp_path_factory.mktemp("bad") / "project"
-    shutil.copytree(finished.folder, folder, symlinks=True, ignore=shutil.ignore_patterns(".snakemake", "releases"))
-    shutil.copytree(finished.folder / "config" / "releases", folder / "config" / "releases", dirs_exist_ok=True)
-    return type(finished)(folder)
+    shutil.copytree(few.folder, folder, symlinks=True, ignore=shutil.ignore_patterns(".snakemake", "releases"))
+    shutil.copytree(few.folder / "config" / "releases", folder / "config" / "releases", dirs_exist_ok=True)
+    return type(few)(folder)
 
 
 CONFIGS = {
@@ -330,7 +330,7 @@ def test_a_refused_job_stops_the_run_and_leaves_no_output(project):
 
 def test_names_that_the_generator_does_not_know_are_refused(project):
     """A split or task that is none, and a table of another kind in the place of rays."""
-    release = "config/releases/tiny.yaml"
+    release = "config/releases/few.yaml"
     out = project.folder / "out" / "made.parquet"
     made = ("--release-config", release, "--out", out)
     assert "--split" in refused_by(project, "make_channels", out, *made, "--split", "TEST")

@@ -15,7 +15,7 @@ def test_one_core_gives_the_same_bytes_as_two(finished, one_core):
     """Rays, scenes, manifest, splits, embeddings and folds are those of two cores and a warm worker.
 
     The run on one core starts an interpreter for every job. To save time it has one model of the two and no board, and
-    of the tasks one of every kind of answer.
+    of the tasks one of every kind of answer; two are scored whole, of the others a fold is fit.
     """
     ours, theirs = one_core.contents(), finished.contents()
     assert {name.partition("/")[0] for name in ours} >= {
@@ -26,7 +26,7 @@ def test_one_core_gives_the_same_bytes_as_two(finished, one_core):
         "embeddings",
         "folds",
     }
-    assert len([name for name in ours if name.endswith("readout.safetensors")]) > 20
+    assert len([name for name in ours if name.endswith("readout.safetensors")]) > 15
     assert [name for name in ours if ours[name] != theirs.get(name)] == []
 
 
@@ -66,7 +66,7 @@ def kill(project, targets: list[str], moment: tuple[int, float]) -> bool:
         env=project.environment(),
     )
     try:
-        deadline = time.monotonic() + 100
+        deadline = time.monotonic() + 300
         while process.poll() is None and outputs > len(finished_names(project) - before):
             assert time.monotonic() < deadline
             time.sleep(0.02)

@@ -15,18 +15,18 @@ def shown(language: str) -> str:
     return DOCS.partition(f"```{language}\n")[2].partition("```")[0]
 
 
-def build_other(folder: Path, finished: Path, prefix: str = "") -> None:
+def build_other(folder: Path, few: Path, prefix: str = "") -> None:
     """The documented workflow, beside a finished project and with that project's results as its own."""
     (folder / "config").mkdir(parents=True)
     for name in ("models", "releases", "captures"):
-        shutil.copytree(finished / "config" / name, folder / "config" / name)
-    (folder / "config" / "config.yaml").write_text(shown("yaml"))
-    text = shown("python").replace("/path/to/emma", str(finished))
+        shutil.copytree(few / "config" / name, folder / "config" / name)
+    (folder / "config" / "config.yaml").write_text(shown("yaml").replace("tiny", "few"))
+    text = shown("python").replace("/path/to/emma", str(few)).replace("tiny", "few")
     if prefix:
         text = text.replace("    config:\n", f'    prefix:\n        "{prefix}"\n    config:\n', 1)
         text = text.replace('"results/', f'"{prefix}/results/')
     (folder / "Snakefile").write_text(text)
-    shutil.copytree(finished / "results", folder / prefix / "results")
+    shutil.copytree(few / "results", folder / prefix / "results")
 
 
 def snakemake(project, folder: Path, *arguments: str) -> str:
@@ -44,16 +44,16 @@ START = "python -IS $EMMA_HOME/scripts/run.py "
 
 
 @pytest.mark.parametrize("prefix", ["", "bench"])
-def test_another_workflow_scores_a_task_with_the_module(finished, tmp_path, prefix):
+def test_another_workflow_scores_a_task_with_the_module(few, tmp_path, prefix):
     """Embedding, fits, scoring and the run record, from programs of the other folder, to the same bytes."""
     folder = tmp_path / "other"
-    build_other(folder, finished.folder, prefix)
-    results = folder / prefix / "results" / "releases" / "tiny"
-    kept = finished.contents()
+    build_other(folder, few.folder, prefix)
+    results = folder / prefix / "results" / "releases" / "few"
+    kept = few.contents()
     shutil.rmtree(results / "folds" / "dsp" / "E-LOC-AOA")
     (results / "embeddings" / "dsp" / "E-LOC-AOA.parquet").unlink()
     (results / "runs" / "dsp.json").unlink()
-    said = snakemake(finished, folder, "--rerun-triggers", "mtime")
+    said = snakemake(few, folder, "--rerun-triggers", "mtime")
     assert {f"rule emma_{name}:" in said for name in ("embed", "fit_E_LOC_AOA", "score_E_LOC_AOA", "run_record")} == {
         True
     }
@@ -74,14 +74,14 @@ def test_every_command_finds_its_program_from_another_folder(fresh):
     assert {line.partition("(")[0] for line in shells} == {"program"}
 
 
-def test_a_module_without_its_config_is_one_line(finished, tmp_path):
+def test_a_module_without_its_config_is_one_line(few, tmp_path):
     """A release that the other folder lacks is named, and nothing is planned."""
     folder = tmp_path / "other"
-    build_other(folder, finished.folder)
-    (folder / "config" / "releases" / "tiny.yaml").unlink()
-    command = [finished.command()[0], "--cores", "1"]
+    build_other(folder, few.folder)
+    (folder / "config" / "releases" / "few.yaml").unlink()
+    command = [few.command()[0], "--cores", "1"]
     result = subprocess.run(
-        command, cwd=folder, env=finished.environment(), capture_output=True, text=True, timeout=60, check=False
+        command, cwd=folder, env=few.environment(), capture_output=True, text=True, timeout=60, check=False
     )
     assert result.returncode == 2
-    assert "release: tiny is unknown" in result.stderr and "Traceback" not in result.stderr
+    assert "release: few is unknown" in result.stderr and "Traceback" not in result.stderr

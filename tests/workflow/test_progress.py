@@ -20,7 +20,7 @@ class Broken:
 def build(weights):
     return Broken()
 """
-TARGET = "results/releases/tiny/embeddings/{}/E-LOC-AOA.parquet"
+TARGET = "results/releases/few/embeddings/{}/E-LOC-AOA.parquet"
 
 
 def test_a_failed_job_shows_its_log_and_the_rest_is_short(project):

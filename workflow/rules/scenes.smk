@@ -12,7 +12,7 @@ rule channels:
         ENV
     params:
         code=code("make_channels"),
-        recipe=PLAN.recipe_text(),
+        recipe=digest(PLAN.recipe_text()),
         release=RELEASE,
     shell:
         program(
@@ -35,7 +35,7 @@ rule scenes:
         ENV
     params:
         code=code("make_scenes"),
-        recipe=PLAN.recipe_text(),
+        recipe=digest(PLAN.recipe_text()),
         release=RELEASE,
     shell:
         program(
@@ -65,8 +65,8 @@ rule release_manifest:
         ENV
     params:
         code=code("freeze_release", "rfgen.scenes", "rfgen.channels"),
-        scoring=PLAN.scoring_text(),
-        commitment=PLAN.commitment_text(),
+        scoring=digest(PLAN.scoring_text()),
+        commitment=digest(PLAN.commitment_text()),
         release=RELEASE,
     shell:
         program(

@@ -4,7 +4,7 @@ for entrant in PLAN.submissions:
 
     rule:
         name:
-            f"submission_{re.sub('[^A-Za-z0-9]', '_', entrant)}"
+            f"submission_{entrant}"
         input:
             manifest=LAYOUT.manifest,
             indexes=expand(

@@ -23,7 +23,7 @@ from emma.audit.archive_parts import GUIDE, WEIGHTS, WITH_EMBEDDINGS, guide, wei
 from emma.audit.verify import Results
 from emma.audit.verify.captures import capture_pairs
 from emma.audit.verify.data import expected_files
-from emma.data.tables import inspect_parquet
+from emma.data.foreign import inspect_parquet
 from emma.results.layout import Layout
 from emma.results.records import Board
 
@@ -96,7 +96,9 @@ def result_files(results: Results, embeddings: bool = False) -> dict[str, Path]:
         paths = [plain.embeddings(model, task) for task in results.tasks_of(model)]
         paths += [plain.capture_embeddings(name, own) for name, own in capture_pairs(results) if own == model]
         names |= {path.as_posix() for path in paths}
-    held = [path for pattern in Layout.archived for path in results.root.glob(pattern) if path.is_file()]
+    found = [path for pattern in Layout.archived for path in results.root.glob(pattern) if path.is_file()]
+    # Snakemake leaves a mark of its own in a folder that a rule makes.
+    held = [path for path in found if not path.name.startswith(".")]
     names |= {path.relative_to(results.root).as_posix() for path in held} - Layout.measured
     files = {name: results.layout.at(*name.split("/")) for name in sorted(names)}
     if missing := [name for name, path in files.items() if not path.is_file()]:
@@ -126,7 +128,7 @@ def describe(commit: Commit, board: Board, place: str, names: list[str]) -> byte
     )
     root["datePublished"] = commit.date
     root["version"], root["identifier"] = commit.digest, board.data_release_hash
-    root["license"] = "See the licence of the code at this commit."
+    root["license"] = {"@id": "https://spdx.org/licenses/Apache-2.0"}
     profiles = ("process/0.5", "workflow/0.5")
     root["conformsTo"] = [
         crate.add(ContextEntity(crate, f"https://w3id.org/ro/wfrun/{profile}", properties={"@type": "CreativeWork"}))

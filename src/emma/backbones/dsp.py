@@ -119,14 +119,25 @@ def _envelope(iq: Complex) -> Floats:
     return np.concatenate([quantiles, segments, np.sort(segments, axis=1)], axis=1)
 
 
+def _angle(values: Complex) -> Floats:
+    """Angle in (-pi, pi], of zero 0.
+
+    Of quantised samples some are zero and some opposite: the signs of zeros and the last digits of products, which
+    differ between a scene alone and in a batch, would turn their angles by pi and by 2 pi.
+    """
+    angle: Floats = np.angle(values + 0.0)
+    angle[angle < 1e-9 - np.pi] = np.pi
+    return angle
+
+
 def _frequency(iq: Complex) -> Floats:
     """Quantiles of the instantaneous frequency, its spread, and the hop of segment centroids."""
     steps = iq[:, :, 1:] * iq[:, :, :-1].conj()
-    angle = np.angle(steps)
+    angle = _angle(steps)
     quantiles = np.quantile(angle, _QUANTILES, axis=2).mean(axis=2).T
     batch, antennas, samples = iq.shape
     frames = steps[:, :, : samples - samples // 16].reshape(batch, antennas, 15, -1).sum(axis=3)
-    centroids = np.angle(frames.mean(axis=1))
+    centroids = _angle(frames.mean(axis=1))
     coherence = np.abs(frames).mean(axis=1) / (np.abs(steps).mean(axis=(1, 2))[:, None] * (samples // 16) + _TINY)
     spread = [centroids.std(axis=1), np.abs(np.diff(centroids, axis=1)).mean(axis=1), angle.std(axis=2).mean(axis=1)]
     return np.concatenate([quantiles, np.stack(spread, axis=1), np.sort(coherence, axis=1)], axis=1)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from common.columns import matrix_to_lists
 from common.errors import InputError
 from common.files import atomic
+from emma.backbones.alone import Again, Embed, check_alone
 from emma.backbones.base import IQ, Backbone, Embeddings
 from emma.backbones.dense import DenseContract
 from emma.backbones.features import Spread
@@ -141,23 +142,46 @@ def write_embeddings(
     """Embed the scenes of several files into one Parquet table, one row group per chunk of scenes.
 
     Raises:
-        InputError: broken scenes, a scene that occurs twice, or a model that breaks its contract.
+        InputError: broken scenes, a scene that occurs twice, or a model that breaks its contract; one whose rows
+            depend on their batch among them.
     """
-    spread = Spread()
+
+    def embed(iq: IQ, index: pa.Table) -> Embeddings:
+        return embed_batch(backbone, iq, index, contract)
+
+    write_rows(path, embed, scene_paths, provenance, backbone.name)
+
+
+def write_rows(
+    path: str | Path, embed: Embed, scene_paths: Sequence[str | Path], provenance: Provenance, model: str | None = None
+) -> None:
+    """Embed the scenes of several files by a function; see ``write_embeddings``.
+
+    Args:
+        path: the Parquet table.
+        embed: scenes with their index rows to embeddings.
+        scene_paths: the scene files.
+        provenance: the model's.
+        model: what errors call it, its name unless given.
+    """
+    spread, kept, name = Spread(), [], model or provenance.name
 
     def parts() -> Iterator[tuple[pa.ChunkedArray, Embeddings]]:
         for scene_path in scene_paths:
-            for index, iq in iterate_scenes(scene_path):
-                values = embed_batch(backbone, iq, index, contract)
+            for number, (index, iq) in enumerate(iterate_scenes(scene_path)):
+                values = embed(iq, index)
+                if number == 0:
+                    kept.append(Again.of(scene_path, iq, index, values))
                 yield index["scene_id"], values
                 spread.add(values)
+        check_alone(name, provenance.device, embed, kept, spread)
 
     made = parts()
     first = next(made)
     # The width is that of the rows: a model may embed several antennas or windows of a scene.
     write_parts(path, itertools.chain([first], made), first[1].shape[1], provenance)
     for fault in spread.faults():
-        _LOG.warning("model %s: %s: %s", backbone.name, path, fault)
+        _LOG.warning("model %s: %s: %s", name, path, fault)
 
 
 def write_parts(

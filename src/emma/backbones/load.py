@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.doors import read_bytes
 from common.errors import InputError
 from common.hashing import sha256
 from emma.backbones.base import Backbone
@@ -50,10 +51,7 @@ def weights_bytes(weights: Mapping[str, NDArray[Any]]) -> bytes:
 
 
 def _read_pinned(path: str | Path, expected_sha256: str | None) -> bytes:
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: weights cannot be read ({error.strerror})") from None
+    data = read_bytes(path)
     if expected_sha256 is not None and sha256(data) != expected_sha256:
         raise InputError(f"{path}: weights_sha256: expected {expected_sha256}, found {sha256(data)}")
     return data
@@ -89,6 +87,13 @@ def load_backbone(
     backbone, device = _built(config, weights, root)
     provenance = Provenance.of(config.name, config, config.pretraining, digest or config.weights_sha256)
     return backbone, provenance.model_copy(update={"device": used_device(backbone, device)})
+
+
+def provenance_with(config: ModelConfig, trained: Path | None, device: str, isolation: str) -> Provenance:
+    """The provenance of a model that is loaded elsewhere: see ``load_backbone``, and ``Provenance`` for the rest."""
+    digest = config.weights_sha256 if trained is None else sha256(_read_pinned(trained, None))
+    provenance = Provenance.of(config.name, config, config.pretraining, digest)
+    return provenance.model_copy(update={"device": device, "isolation": isolation})
 
 
 def stored_weights(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,8 +32,16 @@ _REFUSALS = {
 }
 
 
+#: Seconds that one run of a graph may take: a loop may have no end.
+_MOST_SECONDS = 600.0
+
+
 class DeviceError(InputError):
     """onnxruntime finds no such device."""
+
+
+class EndlessError(InputError):
+    """A run that took more time than any batch needs, and was ended."""
 
 
 class OnnxBackbone:
@@ -198,11 +207,15 @@ class OnnxBackbone:
 
     def _run_once(self, session: Any, given: NDArray[Any]) -> NDArray[Any]:
         try:
-            values: NDArray[Any] = session.run(None, {self._input.name: given})[0]
+            values = self._in_time(session, given)
         except Exception as error:  # noqa: BLE001 (onnxruntime raises its own types from C++)
             text = " ".join(str(error).split())
         else:
             return values
+        if "terminate flag" in text:
+            raise EndlessError(
+                f"{self._path}: a run of {len(given)} scenes took over {_MOST_SECONDS:.0f} s, and was ended"
+            )
         if len(given) > 1 and self._batch is None and self._takes_one(session, given):
             raise ValueError(f"{self._path}: takes one scene a call, fixed within; set batch_size: 1")
         node = re.search(r"running (\w+) node\. Name:'([^']*)'", text)
@@ -212,9 +225,23 @@ class OnnxBackbone:
             "that the network was made for"
         )
 
+    def _in_time(self, session: Any, given: NDArray[Any]) -> NDArray[Any]:
+        """The answer of a session, which is told to stop after _MOST_SECONDS, and then raises."""
+        import onnxruntime
+
+        options = onnxruntime.RunOptions()
+        timer = threading.Timer(_MOST_SECONDS, setattr, (options, "terminate", True))
+        timer.daemon = True
+        timer.start()
+        try:
+            values: NDArray[Any] = session.run(None, {self._input.name: given}, options)[0]
+        finally:
+            timer.cancel()
+        return values
+
     def _takes_one(self, session: Any, given: NDArray[Any]) -> bool:
         try:
-            return bool(len(session.run(None, {self._input.name: given[:1]})[0]) == 1)
+            return len(self._in_time(session, given[:1])) == 1
         except Exception:  # noqa: BLE001 (onnxruntime raises its own types from C++)
             return False
 
@@ -258,6 +285,8 @@ class OnnxBackbone:
             given = lay_out(np.zeros((2, antennas, samples), np.complex64), self._layout)
             try:
                 seen.append(self._run(self._session, given).shape)  # type: ignore[arg-type]
+            except EndlessError:
+                raise
             except ValueError:
                 continue
         if not seen or len({len(shape) for shape in seen}) > 1:

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from common.doors import read_bytes, require_regular
 from common.errors import InputError
 from common.files import atomic, write_json
 from common.hashing import canonical_json, content_hash, sha256
@@ -25,7 +26,7 @@ from emma.captures.antennas import Fitted, bearing, canonical, check_given, on_c
 from emma.captures.cutting import Recording, require_complex, unit_power, windows
 from emma.captures.records import Conversion, ConversionRecord
 from emma.captures.settings import ADAPTER_CLASSES, Adapter, CaptureEntry, SceneShape
-from emma.captures.tables import Row, number, parse_table
+from emma.captures.tables import LARGEST_TABLE, Row, number, parse_table
 from emma.data.labels import AZIMUTH, CLASS, DETAIL, labels_beside, read_labels, target_field
 from emma.data.reference import REFERENCE_START, Reference
 from emma.data.release import split_record
@@ -35,6 +36,9 @@ from emma.tasks import TARGETS
 
 #: The split of every captured scene; no fold is ever fit on it.
 REAL_SPLIT = "EMMA-REAL-OOD"
+
+#: Largest file of a set, bytes.
+LARGEST_RECORDING = 2**32
 
 
 @dataclass(frozen=True)
@@ -241,18 +245,21 @@ class RealCaptureAdapter(ABC):
     def inside(self, relative: str) -> Path:
         """The path of a file of the set; InputError for one that lies outside its folder or is not there."""
         path = self.root / relative
-        if Path(relative).is_absolute() or not path.resolve().is_relative_to(self.root.resolve()):
+        # Of a path that no file can have, what is wrong is said below.
+        outside = Path(relative).is_absolute()
+        with contextlib.suppress(OSError, ValueError):
+            outside |= not path.resolve().is_relative_to(self.root.resolve())
+        if outside:
             raise InputError(f"{self.root}: {relative}: expected a path inside the set's folder")
-        if not path.is_file():
-            raise InputError(f"{path}: no such file, although it has a label")
+        try:
+            require_regular(path)
+        except InputError as error:
+            raise InputError(f"{error}, although it has a label") from None
         return path
 
-    def read(self, relative: str) -> bytes:
-        """The bytes of a file of the set, whose hash goes into the record."""
-        try:
-            data = self.inside(relative).read_bytes()
-        except OSError as error:
-            raise InputError(f"{self.root / relative}: cannot be read ({error.strerror})") from None
+    def read(self, relative: str, most: int = LARGEST_RECORDING) -> bytes:
+        """The bytes of a file of the set, at most so many, whose hash goes into the record."""
+        data = read_bytes(self.inside(relative), most)
         self._read[relative] = sha256(data)
         return data
 
@@ -261,7 +268,7 @@ class RealCaptureAdapter(ABC):
         path = self.root / "labels.csv"
         if not path.is_file():
             raise InputError(f"{path}: no such file, expected {self.needs}")
-        return parse_table(self.read(path.name), path, *needed)
+        return parse_table(self.read(path.name, LARGEST_TABLE), path, *needed)
 
     def number(self, row: Row, name: str, *, default: float | None = None) -> float:
         """A number of a row of ``labels.csv``; ``default`` where the field is empty."""

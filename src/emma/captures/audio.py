@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError
+from common.npy import read_npy
 from emma.captures.adapters import RecordingsAdapter
 from emma.captures.formats import FORMATS, Format
 from emma.captures.recordings import LabelledIqAdapter
@@ -37,10 +37,7 @@ class SatAudioAdapter(LabelledIqAdapter):
 
         del rate_hz
         source, data = self.root / row["path"], self.read(row["path"])
-        try:
-            audio = np.load(io.BytesIO(data), allow_pickle=False)
-        except (ValueError, OSError, EOFError) as error:
-            raise InputError(f"{source}: expected a complete NPY file ({error})") from None
+        audio = read_npy(data, source)
         if audio.ndim != 1 or audio.dtype != np.int16 or not audio.size:
             raise InputError(f"{source}: {audio.dtype} {audio.shape}, expected int16 [samples]")
         analytic = hilbert(audio.astype(np.float64) / 32768.0)

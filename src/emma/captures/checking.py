@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from common.doors import files_below
 from common.errors import InputError
 from common.hashing import sha256
 from emma.captures.adapters import RealCaptureAdapter, RecordingsAdapter, adapter, adapter_class
@@ -70,9 +71,10 @@ def check_captures(
     root = Path(root)
     if not root.is_dir():
         raise InputError(f"{root}: expected the folder of the capture set")
+    files = files_below(root)
     name = name or next((kind for sign, kind in _SIGNS if any(root.glob(sign))), None)
     if name is None:
-        suffixes = Counter(path.suffix or path.name for path in root.rglob("*") if path.is_file())
+        suffixes = Counter(path.suffix or path.name for path in files)
         found = ", ".join(f"{count} {suffix}" for suffix, count in sorted(suffixes.items())) or "no file"
         missing = [f"adapter {one}: missing {adapter_class(one).needs}" for one in ADAPTER_CLASSES]
         return Findings([f"{root}: {found}"], missing)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common import npy
 from common.errors import InputError
 from emma.captures.adapters import RealCaptureAdapter, Scenes
 from emma.captures.cutting import unit_power
@@ -115,12 +114,7 @@ def without_timing(csi: NDArray[np.complex64]) -> NDArray[np.complexfloating[Any
 
 def read_npz(adapter: RealCaptureAdapter, file: str) -> dict[str, NDArray[Any]]:
     """Arrays of an NPZ file of the set, none of them pickled."""
-    data = adapter.read(file)
-    try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, KeyError) as error:
-        raise InputError(f"{adapter.root / file}: expected a complete NPZ file ({error})") from None
+    return npy.read_npz(adapter.read(file), adapter.root / file)
 
 
 def rows_of_file(adapter: RealCaptureAdapter, file: str, *needed: str) -> list[dict[str, str]]:

@@ -18,6 +18,8 @@ from emma.captures.settings import SceneShape
 
 #: Greatest number in the ratio of two sample rates: the anti-alias filter has 64 times as many taps.
 GREATEST = 100_000
+#: Sample rates of receivers, from the lowest to the highest.
+RATES_HZ = 1.0, 1e12
 #: Up to this ratio a higher rate is no matter of declaration.
 FAR = Fraction(5, 4)
 # scipy's own filter of resample_poly leaves images of -54 dB (Kaiser, beta 5). Beta 9 over 32 samples of the lower
@@ -54,6 +56,10 @@ class Recording:
     device: str | None = None
     snr_db: float = 0.0
     detail: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """InputError for a rate that no receiver has."""
+        check_rate(self.rate_hz, self.name)
 
     def iq(self, start: int, stop: int) -> Iq:
         """Complex samples ``[channels, stop - start]``."""
@@ -93,11 +99,10 @@ def ratio(rate_hz: float, shape: SceneShape, source: str) -> Fraction:
     """Samples of a scene per sample of a recording, exact for rates as they are written.
 
     Raises:
-        InputError: no positive rate, a ratio of large numbers, or a far higher rate that is not declared.
+        InputError: no rate of a receiver, a ratio of large numbers, or a far higher rate that is not declared.
     """
     wanted = shape.sample_rate_hz
-    if not (math.isfinite(rate_hz) and rate_hz > 0):
-        raise InputError(f"{source}: sample rate {rate_hz}, expected a positive one in hertz")
+    check_rate(rate_hz, source)
     found = Fraction(str(wanted)) / Fraction(str(rate_hz))
     if max(found.numerator, found.denominator) > GREATEST:
         raise InputError(
@@ -109,6 +114,13 @@ def ratio(rate_hz: float, shape: SceneShape, source: str) -> Fraction:
             "tells recordings apart: expected scene.upsample: true, or a lower scene.sample_rate_hz"
         )
     return found
+
+
+def check_rate(rate_hz: float, source: object) -> None:
+    """InputError for a sample rate that no receiver has."""
+    low, high = RATES_HZ
+    if not low <= rate_hz <= high:
+        raise InputError(f"{source}: sample rate {rate_hz}, expected a positive one in hertz, from {low:g} to {high:g}")
 
 
 def unit_power(iq: NDArray[Any], names: Sequence[str]) -> NDArray[np.complex64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,6 +74,9 @@ FORMATS = {
 }
 FORMATS |= {name.replace("ci", "cs"): FORMATS[name] for name in ("ci8", "ci16", "ci32")}
 
+# What scipy raises for a WAV file whose header lies.
+_BROKEN = (ValueError, EOFError, struct.error, ArithmeticError, TypeError, LookupError, NameError, MemoryError)
+
 #: Suffixes of files that hold no samples: a folder may hold them beside its recordings.
 _TEXTS = {".md", ".txt", ".csv", ".json", ".yaml", ".yml", ".pdf", ".html", ".png", ".jpg", ".py", ".rst", ".cff"}
 
@@ -104,7 +108,7 @@ def read_wav(data: bytes, channels: int, source: str | Path) -> tuple[Format, ND
         warnings.filterwarnings("error", "Reached EOF prematurely", wavfile.WavFileWarning)
         try:
             rate, tracks = wavfile.read(io.BytesIO(data))
-        except (ValueError, EOFError, wavfile.WavFileWarning) as error:
+        except (*_BROKEN, wavfile.WavFileWarning) as error:
             raise InputError(f"{source}: expected a complete WAV file ({error})") from None
     tracks = tracks.reshape(len(tracks), -1)
     kinds = {np.dtype(found.kind): found for found in FORMATS.values()}

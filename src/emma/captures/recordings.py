@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
+from common.doors import files_below
 from common.errors import InputError
 from emma.captures.adapters import RecordingsAdapter
 from emma.captures.cutting import Recording, Span
@@ -48,7 +49,7 @@ class LabelledIqAdapter(RecordingsAdapter):
                 self.inside(name)
             except InputError as error:
                 yield str(error)
-        for path in sorted(path for path in self.root.rglob("*") if path.is_file() and not is_text(path)):
+        for path in (path for path in files_below(self.root) if not is_text(path)):
             if path.relative_to(self.root).as_posix() not in self._rows:
                 yield f"{path}: expected a label in labels.csv, found none"
 

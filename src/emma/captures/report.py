@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -191,8 +193,13 @@ def report_text(report: SimToRealReport) -> str:
     absent = sorted({f"- {task.value}: {reason}" for task, reason in none})
     lines += ["", "Tasks without a gap, for some or all models:", "", *absent] if absent else []
     for name, about in report.sets.items():
-        lines += ["", f"## {name} ({about.kind})", "", f"{about.declared.source}. Licence: {about.licence}."]
-        lines += ["", *(f"- {caveat}" for caveat in about.caveats)]
+        lines += [
+            "",
+            f"## {name} ({about.kind})",
+            "",
+            f"{_plain(about.declared.source)}. Licence: {_plain(about.licence)}.",
+        ]
+        lines += ["", *(f"- {_plain(caveat)}" for caveat in about.caveats)]
     return "\n".join(lines) + "\n"
 
 
@@ -211,7 +218,13 @@ _SCORES = (
 
 
 def _row(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+    return "| " + " | ".join(map(_plain, cells)) + " |"
+
+
+def _plain(text: str) -> str:
+    """A text of a set in one line of Markdown, where it is no markup, link or end of a cell."""
+    escaped = html.escape(" ".join(text.split()), quote=False)
+    return re.sub(r"([\\`*\[\]|])", r"\\\1", escaped)
 
 
 def _table(head: Sequence[str]) -> list[str]:

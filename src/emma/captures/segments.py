@@ -6,10 +6,13 @@ Indices are absolute: the dataset's first sample has the index `core:offset` (Si
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from common.errors import InputError
 from emma.captures.cutting import Span
@@ -68,13 +71,14 @@ def segments(metadata: Mapping[str, Any], data: bytes, width: int, where: str) -
 
 def _streams(captures: Sequence[Object], bounds: Sequence[int]) -> list[Segment]:
     breaks = ["", *itertools.starmap(_break, itertools.pairwise(captures)), ""]
-    found = []
-    for i, capture in enumerate(captures):
-        first = max((k for k in range(i + 1) if breaks[k]), default=0)
-        after = next((k for k in range(i + 1, len(captures)) if breaks[k]), len(captures))
-        carrier = capture.get("core:frequency")
-        found.append(Segment(bounds[i], bounds[i + 1], bounds[first], bounds[after], carrier, breaks[after]))
-    return found
+    edges = [0, *(i for i in range(1, len(captures)) if breaks[i]), len(captures)]
+    return [
+        Segment(
+            bounds[i], bounds[i + 1], bounds[first], bounds[after], captures[i].get("core:frequency"), breaks[after]
+        )
+        for first, after in itertools.pairwise(edges)
+        for i in range(first, after)
+    ]
 
 
 def _break(before: Object, after: Object) -> str:
@@ -101,11 +105,13 @@ def spans(metadata: Mapping[str, Any], parts: Sequence[Segment], labels: Sequenc
     """
     offset = metadata["global"].get("core:offset", 0)
     found: list[Span] = []
+    starts = [part.start for part in parts]
     for annotation, label in zip(metadata["annotations"], labels, strict=True):
         first = annotation["core:sample_start"]
-        part = next((part for part in parts if part.start <= first - offset < part.stop), None)
+        # Captures that start at one sample are empty but for the last of them.
+        part = parts[max(bisect.bisect_right(starts, first - offset) - 1, 0)]
         begin, end = parts[0].start + offset, parts[-1].stop + offset
-        if part is None:
+        if not part.start <= first - offset < part.stop:
             raise InputError(f"{where}: annotations: sample {first}, expected within the captures' {begin} to {end}")
         last = first + annotation.get("core:sample_count", part.stop + offset - first)
         if not first < last <= end:
@@ -124,23 +130,17 @@ def spans(metadata: Mapping[str, Any], parts: Sequence[Segment], labels: Sequenc
 
 def _require_apart(annotations: Sequence[Object], found: Sequence[Span], offset: int, where: str) -> None:
     """InputError where two annotations, in order, hold the same samples in bands that are not apart."""
+    edges = [[item.get(f"core:freq_{side}_edge") for side in ("lower", "upper")] for item in annotations]
+    # NaN is apart from nothing.
+    low, high = np.array(edges, float).T
+    starts = np.array([span.start for span in found])
     for i, one in enumerate(found):
-        for j in range(i + 1, len(found)):
-            start, stop = found[j].start, min(one.stop, found[j].stop)
-            if start >= one.stop:
-                break
-            if not _bands_apart(annotations[i], annotations[j]):
-                raise InputError(
-                    f"{where}: annotations: {one.label!r} and {found[j].label!r} both hold samples {start + offset} to "
-                    f"{stop + offset}, expected one label, or core:freq_lower_edge and core:freq_upper_edge apart"
-                )
-
-
-def _bands_apart(one: Object, other: Object) -> bool:
-    bands: list[list[Any]] = [
-        [item.get(f"core:freq_{side}_edge") for side in ("lower", "upper")] for item in (one, other)
-    ]
-    if any(None in band for band in bands):
-        return False
-    (_, top), (bottom, _) = sorted(bands)
-    return bool(top <= bottom)
+        later = slice(i + 1, np.searchsorted(starts, one.stop))
+        apart = (high[i] <= low[later]) | (high[later] <= low[i])
+        if not apart.all():
+            other = found[i + 1 + int(np.argmin(apart))]
+            raise InputError(
+                f"{where}: annotations: {one.label!r} and {other.label!r} both hold samples {other.start + offset} to "
+                f"{min(one.stop, other.stop) + offset}, expected one label, or core:freq_lower_edge and "
+                "core:freq_upper_edge apart"
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -47,6 +48,9 @@ GIVES_PLACES: tuple[Adapter, ...] = ("csi_array",)
 
 #: Adapters whose sets hold labels of the task's own kind: the entry maps none.
 GIVES_LABELS: tuple[Adapter, ...] = ("beam_sounding", "beam_sounding_csi")
+
+#: What no folder's name has: the workflow reads braces as wildcards, and shows paths in a report.
+NO_PATH = re.compile(r"[{}<>\x00-\x1f\x7f]")
 
 _NAME = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 
@@ -94,6 +98,13 @@ class CaptureEntry(Strict):
         Field(description="recordings that are not read, such as a copy of another; shown in the conversion record"),
     ] = ()
 
+    @field_validator("path")
+    @classmethod
+    def _plain(cls, value: str | None) -> str | None:
+        if value is not None and NO_PATH.search(value):
+            raise ValueError("expected a folder's name without braces, angle brackets and control characters")
+        return value
+
 
 class SceneShape(Strict):
     """The canonical scene that a recording becomes.
@@ -105,7 +116,9 @@ class SceneShape(Strict):
     """
 
     samples: Annotated[int, Field(ge=1, description="samples per scene")]
-    sample_rate_hz: Annotated[float, Field(gt=0, allow_inf_nan=False, description="sample rate of a scene, in Hz")]
+    sample_rate_hz: Annotated[
+        float, Field(ge=1, le=1e12, allow_inf_nan=False, description="sample rate of a scene, in Hz")
+    ]
     start: Annotated[
         int, Field(ge=0, description="first sample that is used of a recording, or of a SigMF annotation")
     ] = 0

@@ -11,6 +11,7 @@ import copy
 import hashlib
 import itertools
 import lzma
+import math
 import posixpath
 import tarfile
 import warnings
@@ -20,10 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from common.doors import bounded_memory, files_below, read_bytes
 from common.errors import InputError
 from common.files import parse_json
-from emma.captures.adapters import RecordingsAdapter
-from emma.captures.cutting import Recording
+from emma.captures.adapters import LARGEST_RECORDING, RecordingsAdapter
+from emma.captures.cutting import Recording, check_rate
 from emma.captures.formats import FORMATS, is_text
 from emma.captures.segments import segments, spans
 
@@ -37,6 +39,10 @@ _WHOLE = {
 }
 _META, _DATA, _COLLECTION = ".sigmf-meta", ".sigmf-data", ".sigmf-collection"
 _ARCHIVES = (".sigmf", ".sigmf.gz", ".sigmf.xz")
+#: Largest metadata, bytes, and most captures and annotations of a recording, and channels.
+_LARGEST_META, _MOST_OBJECTS, _MOST_CHANNELS = 2**24, 10_000, 4096
+#: Most files of an archive, and bytes that a compressed one unpacks to: what it takes is not what it is.
+_MOST_MEMBERS, _LARGEST_UNPACKED = 20_000, 2**29
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,7 @@ class SigmfAdapter(RecordingsAdapter):
         """Metadata files and recordings in archives, by their path without suffix."""
         self._pairs = {pair.name: pair for pair in sorted(self._found(), key=lambda pair: pair.name)}
         if not self._pairs:
-            others = sorted({path.suffix for path in self.root.rglob("*") if path.is_file() and not is_text(path)})
+            others = sorted({path.suffix for path in self._files() if not is_text(path)})
             found = f"files {', '.join(others)} (adapter labelled_iq reads raw files)" if others else "none"
             raise InputError(f"{self.root}: expected recordings {self.folder}/*{_META}, found {found}")
         return [*self._pairs]
@@ -149,12 +155,12 @@ class SigmfAdapter(RecordingsAdapter):
                         yield _Pair(f"{self._name(path)}/{member.removesuffix(_META)}", path, member, packed=True)
 
     def _files(self) -> list[Path]:
-        return sorted(path for path in self.root.rglob("*") if path.is_file())
+        return files_below(self.root)
 
     def _dataset_name(self, meta: Path) -> str:
         """The dataset's file of a metadata file that may be broken, which is said where the recording is read."""
         try:
-            head = parse_json(meta.read_bytes(), meta)["global"]
+            head = parse_json(read_bytes(meta, _LARGEST_META), meta)["global"]
         except (InputError, OSError, KeyError, TypeError):
             head = {}
         return _dataset_of(self._name(meta), head if isinstance(head, dict) else {})
@@ -165,23 +171,36 @@ class SigmfAdapter(RecordingsAdapter):
     def _members(self, archive: Path) -> list[str]:
         """Files of a tar archive by name; the archive's hash goes into the record."""
         self.read(self._name(archive))
+        names: list[str] = []
+        size = 0
         with self._open(archive) as tar:
-            return sorted(member.name for member in tar.getmembers() if member.isfile())
+            for member in tar:
+                size += member.size
+                if len(names) > _MOST_MEMBERS or size > self._unpacked(archive):
+                    raise InputError(f"{archive}: more than {_MOST_MEMBERS} files or {self._unpacked(archive)} bytes")
+                names.append(member.name if member.isfile() else "")
+        return sorted(filter(None, names))
+
+    def _unpacked(self, archive: Path) -> int:
+        """Most bytes that an archive may hold."""
+        return LARGEST_RECORDING if archive.suffix == _ARCHIVES[0] else _LARGEST_UNPACKED
 
     @contextlib.contextmanager
     def _open(self, archive: Path) -> Iterator[tarfile.TarFile]:
         try:
-            with tarfile.open(archive) as tar:
+            with bounded_memory(archive, self._unpacked(archive) + 2**28), tarfile.open(archive) as tar:
                 yield tar
-        except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+        except InputError:
+            raise
+        except (tarfile.TarError, EOFError, OSError, ValueError, LookupError, zlib.error, lzma.LZMAError) as error:
             raise InputError(f"{archive}: expected a complete tar archive, plain, gz or xz ({error})") from None
 
-    def _bytes(self, pair: _Pair, member: str) -> bytes:
-        """A file of a recording, by its name in the archive or the folder."""
+    def _bytes(self, pair: _Pair, member: str, most: int = LARGEST_RECORDING) -> bytes:
+        """A file of a recording, at most so many bytes, by its name in the archive or the folder."""
         if not pair.packed:
             if not (self.root / member).is_file():
                 raise InputError(f"{self.root / member}: no such file, although its metadata is there")
-            return self.read(member)
+            return self.read(member, most)
         with self._open(pair.place) as tar:
             try:
                 file = tar.extractfile(member)
@@ -189,11 +208,13 @@ class SigmfAdapter(RecordingsAdapter):
                 file = None
             if file is None:
                 raise InputError(f"{pair.place}: {member}: no such file, although its metadata is there")
+            if tar.getmember(member).size > most:
+                raise InputError(f"{pair.place}: {member}: expected at most {most} bytes")
             return file.read()
 
     def _described(self, pair: _Pair, where: str) -> dict[str, Any]:
         """Metadata after every check that needs no sample."""
-        metadata = parse_json(self._bytes(pair, pair.meta), where)
+        metadata = parse_json(self._bytes(pair, pair.meta, _LARGEST_META), where)
         head = metadata.get("global") if isinstance(metadata, dict) else None
         if not isinstance(head, dict):
             raise InputError(f"{where}: global: expected the SigMF global object")
@@ -201,12 +222,14 @@ class SigmfAdapter(RecordingsAdapter):
         if datatype not in DATATYPES:
             real = "real-valued, " if datatype.startswith("r") else ""
             raise InputError(f"{where}: core:datatype: {datatype}, {real}expected one of {', '.join(DATATYPES)}")
-        if isinstance(rate, bool) or not isinstance(rate, int | float) or not rate > 0:
-            raise InputError(f"{where}: core:sample_rate: {rate}, expected a rate in hertz")
+        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < math.inf:
+            raise InputError(f"{where}: core:sample_rate: {str(rate)[:80]}, expected a rate in hertz")
+        check_rate(rate, where)
         if head.get("core:metadata_only"):
             raise InputError(f"{where}: core:metadata_only: expected a recording, with its samples")
         if "/" in str(head.get("core:dataset", "")):
             raise InputError(f"{where}: core:dataset: {head['core:dataset']}, expected a file beside the metadata")
+        _require_few(metadata, where)
         _require_whole(metadata, where)
         _validate(metadata, where)
         for extension in head.get("core:extensions", []):
@@ -215,6 +238,16 @@ class SigmfAdapter(RecordingsAdapter):
         if not metadata["annotations"]:
             raise InputError(f"{where}: annotations: expected at least one, with a label")
         return dict(metadata)
+
+
+def _require_few(metadata: Mapping[str, Any], where: str) -> None:
+    """InputError for more captures or annotations than are looked at one by one, or no number of channels."""
+    for part in ("captures", "annotations"):
+        if isinstance(objects := metadata.get(part), list) and len(objects) > _MOST_OBJECTS:
+            raise InputError(f"{where}: {part}: {len(objects)}, expected at most {_MOST_OBJECTS}")
+    channels = metadata["global"].get("core:num_channels", 1)
+    if type(channels) is not int or not 0 < channels <= _MOST_CHANNELS:
+        raise InputError(f"{where}: core:num_channels: {str(channels)[:80]}, expected 1 to {_MOST_CHANNELS}")
 
 
 def _require_whole(metadata: Mapping[str, Any], where: str) -> None:

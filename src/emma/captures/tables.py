@@ -6,12 +6,16 @@ import csv
 import io
 import math
 import posixpath
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
 from common.errors import InputError
 
 Row = dict[str, str]
+
+#: Largest table, bytes, its most rows, and its most fields in all.
+LARGEST_TABLE, _MOST_ROWS, _MOST_FIELDS = 2**24, 200_000, 2_000_000
 
 
 def parse_table(data: bytes, path: Path, *needed: str) -> list[Row]:
@@ -20,20 +24,24 @@ def parse_table(data: bytes, path: Path, *needed: str) -> list[Row]:
     Raises:
         InputError: no UTF-8 table, a column missing or named twice, an empty path or session, a path twice.
     """
+    lines, fields = data.count(b"\n"), sum(map(data.count, (b",", b";", b"\t")))
+    if lines > _MOST_ROWS or fields > _MOST_FIELDS:
+        raise InputError(f"{path}: {lines} lines, expected at most {_MOST_ROWS}, and {_MOST_FIELDS} fields")
     try:
         text = data.decode("utf-8-sig")
         head = text.partition("\n")[0]
-        lines = csv.reader(io.StringIO(text), delimiter=max(",;\t", key=head.count), strict=True)
-        names, *table = ([field.strip() for field in line] for line in lines if line)
+        reader = csv.reader(io.StringIO(text), delimiter=max(",;\t", key=head.count), strict=True)
+        names, *table = ([field.strip() for field in line] for line in reader if line)
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: expected CSV in UTF-8 ({error})") from None
     except ValueError:
         names, table = [], []
     if not table:
         raise InputError(f"{path}: expected a header and at least one row")
+    counts = Counter(names)
     for name in ("path", *needed, *names):
-        if names.count(name) != 1:
-            raise InputError(f"{path}: {name}: expected this column once, found {names}")
+        if counts[name] != 1:
+            raise InputError(f"{path}: {name}: expected this column once, found {names[:40]}")
     rows: dict[str, Row] = {}
     for number, values in enumerate(table, 2):
         if len(values) != len(names):

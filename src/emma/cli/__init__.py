@@ -1,1 +1,1 @@
-"""The `emma` command: one module a sub-command, with its options and what it does."""
+"""The `emma` command: one module per sub-command, with its options and what it does."""

@@ -15,7 +15,8 @@ from typing import Any
 
 import yaml
 
-from common.errors import InputError
+from common.doors import read_bytes
+from common.errors import InputError, unknown
 from common.files import parse, write_files
 from common.hashing import sha256
 from emma.backbones.config import CONTROL_SUFFIX, ModelConfig
@@ -72,15 +73,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise InputError(f"{root}: expected the project's folder, with config/config.yaml; name it by --root")
     releases = release_names(root / "config/releases")
     if arguments.release is not None and arguments.release not in releases:
-        raise InputError(f"--release: {arguments.release}: expected one of {', '.join(releases)}")
+        raise InputError(f"--release: {unknown(arguments.release, releases)}")
     file: Path = arguments.file
     if arguments.published is not None:
         _convert(arguments)
         return _finish(root, arguments.published, arguments.release)
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+    data = read_bytes(file)
     name = arguments.name or re.sub(r"[^A-Za-z0-9._-]+", "_", file.stem).lstrip("._-")
     if file.suffix == ".onnx":
         keys = read_onnx(data, file, arguments, _say)
@@ -144,16 +142,15 @@ def _convert(arguments: argparse.Namespace) -> None:
 def _finish(root: Path, name: str, release: str | None) -> int:
     """Look at the model that was written, and say how to run it, or how to look again."""
     status = _look(root, name, release)
+    named = "" if release is None else f" --release {release}"
     if status:
-        again = "" if release is None else f" --release {release}"
         _say(
-            f"It cannot run as it is. Change config/models/{name}.yaml and look again, by python "
-            f"scripts/check_backbone.py {name}{again}; or add it again with --force"
+            f"It cannot run as it is. Change config/models/{name}.yaml and look again, by emma check {name}{named}; "
+            "or add it again with --force"
         )
         return status
     _say(f"To run it, add this line under `models:` in config/config.yaml:\n  - {name}")
-    named = "" if release is None else f"release={release} "
-    _say(f'or run it alone: snakemake --cores 2 --config {named}"models=[prior,{name}]" -- leaderboard')
+    _say(f"or run it alone: emma run{named} --models prior,{name}")
     return status
 
 

@@ -100,6 +100,8 @@ class Provenance(Strict):
         pretraining: what its pretraining saw, or "unknown".
         readouts: the declared heads of a submission, by task; None, and left out of JSON, for every other model.
         device: what its embeddings were made on; ``cpu``, and left out of JSON, for all but a GPU.
+        isolation: ``none`` where the system could not keep the process that made its embeddings from the files of
+            results; left out of JSON where it could (``landlock``).
     """
 
     name: Annotated[str, Field(min_length=1)]
@@ -108,6 +110,7 @@ class Provenance(Strict):
     pretraining: Pretraining | Literal["unknown"]
     readouts: dict[TaskID, DeclaredReadout] | None = Field(default=None, exclude_if=lambda readouts: readouts is None)
     device: str = Field(default="cpu", exclude_if=lambda device: device == "cpu")
+    isolation: Literal["landlock", "none"] = Field(default="landlock", exclude_if=lambda way: way == "landlock")
 
     @classmethod
     def of(

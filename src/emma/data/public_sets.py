@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
-from common.errors import InputError
+from common.errors import InputError, unknown
 
 
 @dataclass(frozen=True)
@@ -76,16 +75,5 @@ def regimes_of(name: str, regimes_db: Mapping[str, Sequence[float]]) -> tuple[st
 
 def refuse_unknown(value: str, known: Sequence[str], field: str) -> None:
     """InputError where a value is none of those known: what it may have meant, or what they are."""
-    if value in known:
-        return
-    folded = {name.casefold(): name for name in known}
-    near = get_close_matches(value.casefold(), folded, n=1, cutoff=0.75)
-    if near:
-        raise InputError(f"{field}: {value} is unknown, did you mean {folded[near[0]]}?")
-    raise InputError(f"{field}: {value} is unknown, expected one of {_some(known)}")
-
-
-def _some(known: Sequence[str], most: int = 12) -> str:
-    """The values, the first of them where they are many."""
-    more = f" and {len(known) - most} more" if len(known) > most else ""
-    return ", ".join(known[:most]) + more
+    if value not in known:
+        raise InputError(f"{field}: {unknown(value, known, most=12)}")

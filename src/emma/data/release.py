@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from common.errors import InputError
+from common.errors import InputError, unknown
 from common.files import parse, read_json, read_yaml
 from common.hashing import content_hash, table_hash
 from emma.data.caveats import derived_caveats
@@ -132,7 +132,7 @@ class DataReleaseManifest(Strict):
     def spec(self, task: str) -> TaskSpec:
         """The pinned TaskSpec of a task; InputError for a task that this release does not have."""
         if task not in list(self.tasks):
-            raise InputError(f"release {self.release}: task {task}: expected one of {', '.join(self.tasks)}")
+            raise InputError(f"release {self.release}: task {unknown(task, [*self.tasks])}")
         return self.tasks[TaskID(task)]
 
     def frozen(self, task: TaskID, split: Split) -> SplitRecord:

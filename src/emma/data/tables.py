@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from common.doors import require_regular
 from common.errors import InputError
 from common.files import atomic
 
@@ -36,25 +37,26 @@ def without_pandas() -> None:
 
 def open_parquet(path: str | Path) -> pq.ParquetFile:
     """Open a Parquet file; InputError if it is missing, truncated or no Parquet file."""
+    require_regular(path)
     try:
         return pq.ParquetFile(path)
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path}: expected a complete Parquet file ({error})") from None
 
 
 def check_schema(path: str | Path, found: pa.Schema, expected: pa.Schema) -> None:
     """Raise InputError at the first column that is missing, of another type, not expected, or there twice."""
-    repeated = [name for name in found.names if found.names.count(name) > 1]
-    if repeated:
-        raise InputError(f"{path}: {repeated[0]}: column occurs twice")
+    types: dict[str, pa.DataType] = {}
+    for field in found:
+        if field.name in types:
+            raise InputError(f"{path}: {field.name}: column occurs twice")
+        types[field.name] = field.type
     for field in expected:
-        if field.name not in found.names:
+        if field.name not in types:
             raise InputError(f"{path}: {field.name}: column missing, expected {field.type}")
-        if found.field(field.name).type != field.type:
-            raise InputError(f"{path}: {field.name}: expected {field.type}, found {found.field(field.name).type}")
-    extra = sorted(set(found.names) - set(expected.names))
+        if types[field.name] != field.type:
+            raise InputError(f"{path}: {field.name}: expected {field.type}, found {types[field.name]}")
+    extra = sorted(types.keys() - set(expected.names))
     if extra:
         raise InputError(f"{path}: {extra[0]}: column not expected")
 
@@ -83,9 +85,15 @@ def row_groups(path: str | Path, file: pq.ParquetFile, columns: list[str] | None
 
 
 def check_values(path: str | Path, table: pa.Table, schema: pa.Schema) -> None:
-    """Raise InputError at a null where ``schema`` allows none, or a number column with NaN or infinity."""
+    """Raise InputError at a null where ``schema`` allows none, NaN or infinity among numbers, text not in UTF-8."""
     for field in schema:
         column = table[field.name]
+        kind = field.type.value_type if pa.types.is_list(field.type) else field.type
+        if pa.types.is_string(kind):
+            try:
+                column.validate(full=True)
+            except pa.ArrowInvalid:
+                raise InputError(f"{path}: {field.name}: expected text in UTF-8") from None
         if not field.nullable and column.null_count:
             raise InputError(f"{path}: {field.name}: null, expected a value in every row")
         if pa.types.is_floating(field.type) and not pc.all(pc.is_finite(column), min_count=0).as_py():
@@ -99,81 +107,6 @@ def check_entries(path: str | Path, name: str, column: pa.ChunkedArray) -> None:
     numbers = pa.types.is_floating(column.type)
     if column.null_count or (numbers and not pc.all(pc.is_finite(column), min_count=0).as_py()):
         raise InputError(f"{path}: {name}: NaN, infinity or null, expected finite numbers")
-
-
-#: Bounds of a table from elsewhere: rows, values in a column, and bytes of one text: a name, or one of a list.
-_MOST_ROWS, _MOST_VALUES, _LONGEST_NAME, _LONGEST_TEXT = 500_000, 2**25, 256, 2048
-
-
-def read_untrusted(path: str | Path, schema: pa.Schema, ignored: pa.Schema | None = None) -> pa.Table:
-    """Read a table from elsewhere in memory that is bounded whatever the file declares.
-
-    Args:
-        path: the file.
-        schema: its columns.
-        ignored: further columns that may be there; they are not read.
-
-    Raises:
-        InputError: broken file, another schema, more rows or values than bounded, a longer text, or a null.
-    """
-    with open_parquet(path) as file:
-        found = file.schema_arrow
-        if ignored is not None:
-            extra = [name for name in ignored.names if name in found.names and name not in schema.names]
-            found = pa.schema([field for field in found if field.name not in extra])
-        check_schema(path, found, schema)
-    inspect_parquet(path)
-    with open_parquet(path) as file:
-        try:
-            table = file.read(columns=schema.names, use_threads=False)
-        except (pa.ArrowException, OSError) as error:
-            raise InputError(f"{path}: expected a complete Parquet file ({str(error)[:200]})") from None
-    for field in schema:
-        column = table[field.name]
-        if not field.nullable and column.null_count:
-            raise InputError(f"{path}: {field.name}: null, expected a value in every row")
-        if pa.types.is_list(field.type) and any(chunk.flatten().null_count for chunk in column.chunks):
-            raise InputError(f"{path}: {field.name}: null in a list, expected a value")
-    return pa.Table.from_arrays(table.select(schema.names).columns, schema=schema)
-
-
-def inspect_parquet(path: str | Path) -> None:
-    """Raise InputError where a Parquet file from elsewhere holds more than a table of ours can: rows, values, texts."""
-    with open_parquet(path) as file:
-        check_extent(path, file.metadata)
-        longest_of = {
-            field.name: _LONGEST_TEXT if pa.types.is_list(field.type) else _LONGEST_NAME
-            for field in file.schema_arrow
-            if pa.types.is_string(field.type.value_type if pa.types.is_list(field.type) else field.type)
-        }
-        leaves = [column.path for column in file.schema if column.path.partition(".")[0] in longest_of]
-    # Texts are read as dictionaries: a text that stands a million times takes its length once.
-    with pq.ParquetFile(path, read_dictionary=leaves) as file:
-        for name, most in longest_of.items():
-            try:
-                column = file.read(columns=[name], use_threads=False)[name]
-            except (pa.ArrowException, OSError) as error:
-                raise InputError(f"{path}: expected a complete Parquet file ({str(error)[:200]})") from None
-            for chunk in column.chunks:
-                flat = chunk.flatten() if pa.types.is_list(chunk.type) else chunk
-                values = flat.dictionary if pa.types.is_dictionary(flat.type) else flat
-                longest = pc.max(pc.binary_length(values)).as_py() or 0
-                if longest > most:
-                    raise InputError(f"{path}: {name}: {longest} bytes, expected at most {most}")
-
-
-def check_extent(path: str | Path, metadata: pq.FileMetaData) -> None:
-    """Raise InputError where a Parquet file declares more rows or values than a table of ours can have."""
-    if metadata.num_rows > _MOST_ROWS:
-        raise InputError(f"{path}: {metadata.num_rows} rows, expected at most {_MOST_ROWS}")
-    values: dict[str, int] = {}
-    for group in range(metadata.num_row_groups):
-        for number in range(metadata.num_columns):
-            column = metadata.row_group(group).column(number)
-            name = column.path_in_schema
-            values[name] = values.get(name, 0) + column.num_values
-            if values[name] > _MOST_VALUES or column.total_uncompressed_size > 16 * _MOST_VALUES:
-                raise InputError(f"{path}: {name}: more values than a table of {_MOST_VALUES} holds")
 
 
 def write_table(path: str | Path, table: pa.Table, metadata: Mapping[str, str] | None = None) -> None:

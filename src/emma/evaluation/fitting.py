@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from common.doors import read_bytes
 from common.errors import InputError
 from common.files import atomic
 from common.hashing import sha256, table_hash
@@ -186,10 +187,7 @@ def read_fitted(path: str | Path, data_release_hash: str, seed: int) -> Predicte
     if metadata.get("draw_seed", str(seed)) != str(seed):
         raise InputError(f"{path}: draw_seed: {metadata['draw_seed']}, expected {seed}, that of the run")
     beside = Path(path).with_name("readout.safetensors")
-    try:
-        content = beside.read_bytes()
-    except OSError as error:
-        raise InputError(f"{beside}: cannot be read ({error.strerror})") from None
+    content = read_bytes(beside)
     readout, chosen = sha256(content), chosen_regularisation(beside, content)
     refits = read_refits(Path(path).with_name(REFITS_NAME), data_release_hash)
     return PredictedFold(
@@ -206,15 +204,14 @@ def read_fitted(path: str | Path, data_release_hash: str, seed: int) -> Predicte
 def chosen_regularisation(path: Path, content: bytes) -> float | None:
     """The value that a readout's file says it chose, None in that of an undefined fold; InputError for a broken one."""
     chosen = _tensors(path, content).get("regularisation")
+    if chosen is not None and (chosen.shape != (1,) or chosen.dtype.kind != "f"):
+        raise InputError(f"{path}: regularisation: {chosen.dtype} {list(chosen.shape)}, expected one number")
     return None if chosen is None else float(chosen[0])
 
 
 def read_readout(spec: TaskSpec, path: Path) -> Readout:
     """The readout of a fold; InputError for a file that is not there, is broken, or is that of an undefined fold."""
-    try:
-        tensors = _tensors(path, path.read_bytes())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    tensors = _tensors(path, read_bytes(path))
     if not tensors:
         raise InputError(f"{path}: no tensors, expected those of a fold that is defined")
     return load_readout(spec, tensors)
@@ -228,6 +225,8 @@ def _tensors(path: Path, content: bytes) -> dict[str, np.ndarray]:
         return load(content)
     except SafetensorError as error:
         raise InputError(f"{path}: not a safetensors file ({error})") from None
+    except KeyError as error:
+        raise InputError(f"{path}: expected types that numpy has, found {error}") from None
 
 
 def predictions_hash(predictions: pa.Table) -> str:

@@ -248,5 +248,6 @@ def tasks_of(board: Board) -> dict[TaskID, TaskRecord]:
 
 
 def ranked(board: Board) -> tuple[list[Row], list[Row]]:
-    """Rows in the ranking, and rows apart from it."""
-    return [r for r in board.models if r.rank is not None], [r for r in board.models if r.rank is None]
+    """Rows in the ranking, and rows apart from it; without those that rest on predictions alone, on DEV."""
+    own = board.reproduced
+    return [row for row in own if row.rank is not None], [row for row in own if row.rank is None]

@@ -41,6 +41,7 @@ from emma.report.data import (
 from emma.report.figures import Rows
 from emma.report.models import control_rows, cost_points, cost_rows
 from emma.results.components import (
+    APART_TITLE,
     CONTROL_HEAD,
     CONTROL_NOTE,
     GAP_NOTE,
@@ -156,7 +157,7 @@ def _costs(board: Board) -> dict[str, Figure]:
 def _ranking(board: Board) -> Figure | None:
     rows: list[dict[str, str | float]] = []
     said = []
-    for row in board.models:
+    for row in board.reproduced:
         if row.ood_avg is not None and row.ood_avg_ci95 is not None:
             low, high = row.ood_avg_ci95
             rows.append({"model": row.model, "ood_avg": row.ood_avg, "low": low, "high": high})
@@ -264,6 +265,8 @@ def build_page(board: Board, drawn: Mapping[str, Figure], report: SimToRealRepor
             board=board,
             ranked=first,
             apart=apart,
+            submitted=board.apart,
+            apart_title=APART_TITLE,
             textbook=any(row.kind == "reference" for row in apart),
             oracle=any(row.kind == "oracle" for row in apart),
             kinds=KINDS,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from emma.report.data import ARROW, KINDS, REFERENCE_NOTE, SCALE_NOTE, components, digits_of, number, tasks_of
 from emma.results.components import (
+    APART_TITLE,
     CONTROL_NOTE,
     GAP_NOTE,
     LEVEL,
@@ -106,6 +107,7 @@ def _notes(board: Board) -> list[str]:
     if board.eval_split == "dev" and any(row.kind == "reference" for row in board.models):
         notes.append(REFERENCE_NOTE)
     notes += [f"{row.model}: no OOD-avg: {row.undefined}" for row in board.models if row.undefined]
+    notes += [f"{row.model}: {caveat}" for row in board.models for caveat in row.caveats]
     return notes
 
 
@@ -123,6 +125,9 @@ def markdown(board: Board) -> str:
         cells[3] = f"**{cells[3]}**" if _best(row) else cells[3]
         lines.append(cells)
     rows = ["| " + " | ".join(line) + " |" for line in lines]
+    if board.apart:
+        own = 2 + len(board.reproduced)
+        rows = [*rows[:own], "", f"{APART_TITLE}:", "", *rows[:2], *rows[own:]]
     return "\n".join([*rows, "", *(f"- {markdown_text(note)}" for note in _notes(board))]) + "\n"
 
 
@@ -132,11 +137,13 @@ def tex(board: Board) -> str:
     text = table.map(latex)
     lines = ["\\begin{tabular}{rrl" + "r" * (len(table.columns) - 3) + "}", "\\toprule"]
     lines += [" & ".join(latex(title) for title in table.columns) + " \\\\", "\\midrule"]
-    apart = False
-    for row, cells in zip(board.models, text.to_numpy().tolist(), strict=True):
-        if row.rank is None and not apart:
-            apart = True
+    rules = 0
+    for place, (row, cells) in enumerate(zip(board.models, text.to_numpy().tolist(), strict=True)):
+        # One line before the rows without a rank, and one before those that rest on predictions alone.
+        if (kind := 2 if place >= len(board.reproduced) else int(row.rank is None)) > rules:
+            rules = kind
             lines.append("\\midrule")
+            lines += [f"\\multicolumn{{{len(table.columns)}}}{{l}}{{{latex(APART_TITLE)}}} \\\\"] if kind == 2 else []
         cells[2] += _marked(row)
         cells[3] = f"\\textbf{{{cells[3]}}}" if _best(row) else cells[3]
         lines.append(" & ".join(cells) + " \\\\")

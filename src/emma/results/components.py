@@ -26,6 +26,9 @@ CONTROL_NOTE = (
     "95 % interval: what pretraining bought."
 )
 
+#: The title of the table of rows that rest on predictions alone, on scenes whose labels are public.
+APART_TITLE = "Submitted, predictions only: not ranked, since the labels of DEV are public"
+
 #: The head of that column.
 CONTROL_HEAD = "Over its control"
 

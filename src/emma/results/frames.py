@@ -44,6 +44,8 @@ _NULLABLE = {
     "fragile": "boolean",
 }
 _TEXTS = (
+    "unranked",
+    "row_caveats",
     "control",
     "licence",
     "link",
@@ -62,7 +64,7 @@ class BoardFrames:
 
     Attributes:
         caveats: what must be said beside every aggregate.
-        models: one row per model: rank and its range, kind, OOD average, its interval and standard errors by
+        models: one row per model: rank and its range, or why it has none, kind, standing, OOD average, its interval and standard errors by
             cause, the comparison with its control, sim-to-real gaps in percentage points, what it is and costs.
         scores: one row per model, task, protocol and metric. ``primary``: the task's own score, in the metric's unit;
             ``normalized`` is on the anchors' scale, ``floor_p`` the one-sided p against the floor and
@@ -128,7 +130,14 @@ def board_csv(board: Board) -> str:
     models = frames.models.drop(columns="undefined_reason")
     table = values.merge(beside, on=keys, how="left").merge(models, on="model", how="left")
     table = table.assign(caveats=" ".join(frames.caveats))
+    for name in ("caveats", "licence", "link", "description"):
+        table[name] = table[name].map(_no_formula)
     return str(table[list(_CSV_COLUMNS)].to_csv(index=False, lineterminator="\n"))
+
+
+def _no_formula(text: object) -> object:
+    """A text that no spreadsheet takes for a formula: one that begins like one has an apostrophe before it."""
+    return f"'{text}" if isinstance(text, str) and text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
 #: Standard errors by cause.
@@ -152,6 +161,7 @@ _COSTS = ("parameters", "macs", "width", "weights_bytes", "licence", "link", "de
 _MODEL_COLUMNS = (
     "model",
     "kind",
+    "standing",
     "rank",
     "rank_best",
     "rank_worst",
@@ -164,6 +174,8 @@ _MODEL_COLUMNS = (
     *_CONTROLS,
     *_GAPS,
     *_COSTS,
+    "unranked",
+    "row_caveats",
     "undefined_reason",
 )
 #: The same of a task's own score, in the metric's unit.
@@ -217,6 +229,8 @@ _CSV_COLUMNS = (
     "rank_worst",
     "model",
     "kind",
+    "standing",
+    "unranked",
     "ood_avg",
     "ood_avg_low",
     "ood_avg_high",
@@ -240,6 +254,7 @@ _CSV_COLUMNS = (
     "gap_low",
     "gap_high",
     "undefined_reason",
+    "row_caveats",
     "caveats",
 )
 
@@ -274,8 +289,9 @@ def _model(row: Row) -> tuple[Cell, ...]:
     control = _difference(row.control.ood_avg if row.control else None)
     named = (row.control.model if row.control else None, *control)
     costs = tuple(None if row.cost is None else getattr(row.cost, key) for key in _COSTS)
-    rest = (row.separable_from_next, fragile, *named, *gaps, *costs, row.undefined)
-    return (row.model, row.kind, *ranks, *average, *rest)
+    told = (row.unranked, _words(row.caveats), row.undefined)
+    rest = (row.separable_from_next, fragile, *named, *gaps, *costs, *told)
+    return (row.model, row.kind, row.standing, *ranks, *average, *rest)
 
 
 def _difference(difference: Difference | None) -> tuple[Cell, ...]:

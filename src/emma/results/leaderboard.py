@@ -10,8 +10,9 @@ from emma.data.protocols import primary_protocol
 from emma.data.release import DataReleaseManifest
 from emma.evaluation.records import Draws
 from emma.results.aggregate import OODAvg, normalise_task, summarise
-from emma.results.caveats import model_caveats
+from emma.results.caveats import PUBLIC_LABELS, model_caveats, row_caveats
 from emma.results.components import (
+    APART_TITLE,
     CONTROL_NOTE,
     GAP_NOTE,
     LEVEL,
@@ -24,7 +25,6 @@ from emma.results.components import (
 from emma.results.controls import compare_controls
 from emma.results.ranking import Entrant, Standing, p_no_better, rank
 from emma.results.records import (
-    RANKED,
     AggregationReport,
     BeatsFloor,
     Board,
@@ -124,13 +124,15 @@ def build_board(
     aggregator = OODAvg(manifest.tasks)
     entrants = [_entrant(aggregator, run, replicates.get(run.model, {})) for run in runs.values()]
     standings, statistics = rank(aggregator, entrants, manifest.bootstrap.level)
-    order = sorted(runs.values(), key=lambda run: (_place(standings[run.model]), run.kind, run.model))
+    order = sorted(runs.values(), key=lambda run: (run.apart, _place(standings[run.model]), run.kind, run.model))
     tests = _floor_tests(runs.values(), replicates)
     bought = compare_controls(order, standings, replicates, manifest.bootstrap.level)
+    told = row_caveats(order)
     rows = [
         _row(
             run,
             standings[run.model],
+            told[run.model],
             tests[run.model],
             sim_to_real=(sim_to_real or {}).get(run.model),
             control=bought.get(run.model),
@@ -157,13 +159,22 @@ def _place(standing: Standing) -> tuple[float, float]:
     return (float("inf") if standing.rank is None else standing.rank, average)
 
 
+def _unranked(run: RunRecord, standing: Standing) -> str | None:
+    """Why a run has no rank."""
+    if run.ranked:
+        return standing.undefined_reason
+    if run.apart:
+        return PUBLIC_LABELS
+    return f"kind {run.kind}: it sets the scale"
+
+
 def _entrant(aggregator: OODAvg, run: RunRecord, replicates: PrimaryReplicates) -> Entrant:
     scores = {
         task: {value: record.score for value, record in run.tasks[task].values.items()}
         for task in aggregator.tasks
         if task in run.tasks
     }
-    return Entrant(run.model, scores, {task: replicates.get(task, {}) for task in scores}, run.kind in RANKED)
+    return Entrant(run.model, scores, {task: replicates.get(task, {}) for task in scores}, run.ranked)
 
 
 def _floor_tests(
@@ -198,7 +209,9 @@ def _floor_tests(
 def _costs(runs: Mapping[str, RunRecord], costs: Mapping[str, Cost]) -> dict[str, RowCost]:
     """Costs by model; InputError where one was counted on another model than the run's."""
     for path, run in runs.items():
-        if run.model in costs and costs[run.model].model_provenance != run.run_manifest.model_provenance:
+        # Of what held the process back a cost says nothing.
+        model = run.run_manifest.model_provenance.model_copy(update={"isolation": "landlock"})
+        if run.model in costs and costs[run.model].model_provenance != model:
             raise InputError(f"{path}: model_provenance: expected that of the model whose cost was counted")
     return {model: RowCost.of(cost) for model, cost in costs.items()}
 
@@ -206,6 +219,7 @@ def _costs(runs: Mapping[str, RunRecord], costs: Mapping[str, Cost]) -> dict[str
 def _row(
     run: RunRecord,
     standing: Standing,
+    caveats: tuple[str, ...],
     tests: Mapping[TaskID, BeatsFloor | None],
     *,
     sim_to_real: SimToReal | None,
@@ -228,7 +242,9 @@ def _row(
         model=run.model,
         kind=run.kind,
         control_of=run.control_of,
+        standing=run.standing,
         rank=standing.rank,
+        unranked=None if standing.rank is not None else _unranked(run, standing),
         rank_range=standing.rank_range,
         ood_avg=standing.ood_avg,
         ood_avg_ci95=standing.ci95,
@@ -240,6 +256,7 @@ def _row(
         sim_to_real=sim_to_real,
         control=control,
         cost=cost,
+        caveats=caveats,
         run_manifest=run.run_manifest,
     )
 
@@ -303,9 +320,13 @@ def board_text(board: Board) -> str:
         lines.append(cells)
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     table = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    if board.apart:
+        own = len(board.reproduced) + 1
+        table = [*table[:own], "", APART_TITLE, table[0], *table[own:]]
     notes = [f"~ does not beat the floor (one-sided p of {LEVEL} or more)."] if marked else []
     notes += [CONTROL_NOTE] if controls else []
     notes += [GAP_NOTE] if gaps else []
+    notes += [f"{row.model}: {caveat}" for row in board.models for caveat in row.caveats]
     return "\n".join([*table, "", *(f"- {note}" for note in (*notes, *board.caveats))]) + "\n"
 
 

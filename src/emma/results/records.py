@@ -63,9 +63,12 @@ class BoardTask(TaskRecord):
     beats_floor: BeatsFloor | None
 
 
-#: What kind of row a model is. Those of ``RANKED`` are ranked; the others set the scale.
+#: What kind of row a model is. Those of ``RANKED`` compete; the others set the scale.
 Kind = Literal["backbone", "reference", "chance", "oracle", "control", "submitted"]
 RANKED: frozenset[Kind] = frozenset({"backbone", "submitted"})
+
+#: What a row rests on: features and readouts that this workflow made, or predictions that somebody handed in.
+RowStanding = Literal["reproduced here", "submitted, predictions only"]
 
 #: Best and worst rank.
 RankRange = tuple[int, int]
@@ -85,6 +88,21 @@ class RunRecord(Strict):
     eval_split: Literal["dev", "holdout"]
     tasks: dict[TaskID, TaskRecord]
     run_manifest: RunManifest
+
+    @property
+    def standing(self) -> RowStanding:
+        """What the scores rest on."""
+        return "submitted, predictions only" if self.kind == "submitted" else "reproduced here"
+
+    @property
+    def apart(self) -> bool:
+        """Whether the row is listed apart: predictions alone, of scenes whose labels are public."""
+        return self.kind == "submitted" and self.eval_split == "dev"
+
+    @property
+    def ranked(self) -> bool:
+        """Whether the row competes."""
+        return self.kind in RANKED and not self.apart
 
 
 class Range(Strict):
@@ -218,6 +236,8 @@ class RowCost(Strict):
 class Row(Strict):
     """One model on the board; where a score is undefined, ``rank`` and ``ood_avg`` are null, ``undefined`` says why.
 
+    ``standing``: what the scores rest on. ``unranked``: why there is no rank, where there is none. ``caveats``: what
+    must be said of this row, such as that its predictions are another's.
     ``rank_range``: the best and the worst rank over all that is dropped in ``sensitivity.ranks``, and ``rank`` itself.
     ``control``: the comparison with its control, where it has one; ``control_of``: of a control, its model.
     ``cost``: null where nobody embeds here: an oracle's row, a submission.
@@ -226,7 +246,9 @@ class Row(Strict):
     model: str
     kind: Kind
     control_of: str | None = None
+    standing: RowStanding
     rank: int | None
+    unranked: str | None
     rank_range: RankRange | None
     ood_avg: float | None
     ood_avg_ci95: Interval | None
@@ -238,6 +260,7 @@ class Row(Strict):
     sim_to_real: SimToReal | None
     control: Bought | None = None
     cost: RowCost | None = None
+    caveats: tuple[str, ...]
     run_manifest: RunManifest
 
 
@@ -251,6 +274,16 @@ class Board(Strict):
     harness_version: str
     caveats: tuple[str, ...]
     models: tuple[Row, ...]
+
+    @property
+    def apart(self) -> tuple[Row, ...]:
+        """Rows that are listed apart: predictions alone, of scenes whose labels are public. They stand last."""
+        return tuple(row for row in self.models if row.kind == "submitted" and self.eval_split == "dev")
+
+    @property
+    def reproduced(self) -> tuple[Row, ...]:
+        """The other rows, ranked first."""
+        return self.models[: len(self.models) - len(self.apart)]
 
 
 class RankFlip(Strict):

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from common.errors import unknown
 from emma.tasks.names import Name, OODAxis, Strict
 from emma.tasks.questions import QuestionKind, grammar
 from emma.tasks.targets import TARGETS, Target
@@ -177,7 +178,7 @@ class TaskSpec(Strict):
     @classmethod
     def _known(cls, value: str) -> str:
         if value not in TARGETS:
-            raise ValueError(f"{value} is unknown, expected one of {', '.join(TARGETS)}")
+            raise ValueError(unknown(value, TARGETS))
         return value
 
     @model_validator(mode="after")

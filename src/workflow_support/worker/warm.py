@@ -104,7 +104,9 @@ class Warmth:
             program: the job's program.
             before: names of the modules that were there when it started.
         """
-        new = sys.modules.keys() - before
+        # What a backbone met in a process of the job's own, by its word: a name of nothing below is let pass.
+        beside: set[str] = getattr(sys.modules.get("emma.backbones.apart"), "MET", set())
+        new = (sys.modules.keys() | beside) - before
         met = sorted(name for name in new if name in self._late[program] or name.partition(".")[0] in PACKAGES)
         # What a pipe takes as a whole: words of two jobs do not mix.
         while met and len(message := json.dumps([program, met]).encode() + b"\n") > select.PIPE_BUF:

@@ -1,6 +1,7 @@
 """YAML aliases are bounded; paths of a config and of results stay below their root; the seed file is its owner's."""
 
 import importlib.util
+import shutil
 import stat
 import sys
 from pathlib import Path
@@ -10,7 +11,6 @@ import pytest
 from common.errors import InputError, run_script
 from common.files import read_yaml
 from emma.audit.verify import Results
-from emma.data.release import SplitRecord
 from workflow_support.config import check_config
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -56,16 +56,18 @@ def test_the_drawn_seed_is_in_its_file_alone(tmp_path, monkeypatch, capsys):
     spec = importlib.util.spec_from_file_location("commit_holdout", ROOT / "scripts/commit_holdout.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    splits = [("E-ID-AMC", SplitRecord(scenes=1, index_hash="0" * 64, labels_hash="0" * 64))]
-    monkeypatch.setattr(module, "holdout_splits", lambda *arguments: iter(splits))
-    path = tmp_path / "seed"
-    command = ["commit_holdout.py", "--release-config", str(ROOT / "config/releases/tiny.yaml")]
+    # A copy: what is committed to stays as it is.
+    releases = shutil.copytree(ROOT / "config/releases", tmp_path / "releases")
+    path, commitment = tmp_path / "seed", releases / "tiny.holdout.yaml"
+    command = ["commit_holdout.py", "--release-config", str(releases / "tiny.yaml")]
     monkeypatch.setattr(sys, "argv", [*command, "--seed-file", str(path)])
     module.main()
     seed = path.read_text().strip()
     assert len(bytes.fromhex(seed)) * 8 >= 128 and stat.S_IMODE(path.stat().st_mode) == 0o600
     shown = capsys.readouterr()
-    assert seed not in shown.out + shown.err and "seed_sha256" in shown.out
+    assert seed not in shown.out + shown.err + commitment.read_text() and "seed_sha256" in commitment.read_text()
+    commitment.unlink()
     with pytest.raises(SystemExit):
         run_script(module.main)
     assert "expected a new file" in capsys.readouterr().err and path.read_text().strip() == seed
+    assert not commitment.exists()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from common.errors import InputError, OneLineParser, run_script
+from common.errors import InputError, OneLineParser, run_script, unknown
 
 SOURCE = Path(__file__).resolve().parents[3] / "src"
 
@@ -20,6 +20,30 @@ def test_a_line_begins_with_the_programs_name_once(message, capsys):
         run_script(main, "p.py")
     assert stopped.value.code == 2
     assert capsys.readouterr().err == "p.py: --rows 3: expected more\n"
+
+
+def test_an_interrupt_is_one_line(capsys):
+    def main():
+        raise KeyboardInterrupt
+
+    with pytest.raises(SystemExit) as stopped:
+        run_script(main)
+    assert stopped.value.code == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "most", "told"),
+    [
+        ("E_URBN", None, "E_URBN is unknown, did you mean E_URBAN?"),
+        ("e_rural", None, "e_rural is unknown, did you mean E_RURAL?"),
+        ("moon", None, "moon is unknown, expected one of E_URBAN, E_RURAL"),
+        ("moon", 1, "moon is unknown, expected one of E_URBAN and 1 more"),
+        ("moon", 2, "moon is unknown, expected one of E_URBAN, E_RURAL"),
+    ],
+)
+def test_an_unknown_name_is_told_what_was_meant_or_what_there_is(value, most, told):
+    assert unknown(value, ["E_URBAN", "E_RURAL"], most) == told
 
 
 def parser():

@@ -1,12 +1,12 @@
 """Files at the door: one line for whatever is wrong, and nothing half-written."""
 
 import json
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from common.errors import InputError, OneLineParser, natural, run_script
 from common.files import atomic, parse, read_json, read_yaml, write_files, write_json, write_text
@@ -162,6 +162,46 @@ def test_parse_names_source_key_and_expectation(value, message):
     with pytest.raises(InputError, match=f"a.yaml: {message}") as caught:
         parse(Record, value, "a.yaml")
     assert "\n" not in str(caught.value)
+
+
+class Inner(BaseModel, extra="forbid"):
+    sample_rate_hz: float
+    kind: Literal["circular", "linear"] = "linear"
+
+
+class Other(BaseModel, extra="forbid"):
+    spacing_m: float
+    kind: Literal["other"] = "other"
+
+
+class Outer(BaseModel, extra="forbid"):
+    scenes: dict[Literal["TRAIN", "DEV"], list[Annotated[Inner | Other, Field(discriminator="kind")] | None]] = {}
+    plain: Inner | None = None
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({"scens": {}}, "scens: unknown key, did you mean scenes?"),
+        ({"SCENES": {}}, "SCENES: unknown key, did you mean scenes?"),
+        ({"other": {}}, "other: unknown key"),
+        ({"plain": {"sample_rate_hz": 1.0, "sample_rate": 1.0}}, "plain.sample_rate: unknown key, did you mean "),
+        ({"plain": {"sample_rate_hz": 1.0, "spacing": 1.0}}, "plain.spacing: unknown key"),
+        (
+            {"scenes": {"DEV": [{"kind": "linear", "sample_rate_hz": 1.0, "samplerate_hz": 1.0}]}},
+            "scenes.DEV.0.linear.samplerate_hz: unknown key, did you mean sample_rate_hz?",
+        ),
+        ({"scenes": {"TRIAN": []}}, "scenes.TRIAN.[key]: Input should be 'TRAIN' or 'DEV', did you mean TRAIN?"),
+        ({"plain": {"sample_rate_hz": 1.0, "kind": "circulr"}}, "should be 'circular' or 'linear', did you mean "),
+        ({"plain": {"sample_rate_hz": 1.0, "kind": 3}}, "plain.kind: Input should be 'circular' or 'linear'"),
+    ],
+)
+def test_parse_says_what_may_have_been_meant(value, message):
+    with pytest.raises(InputError) as caught:
+        parse(Outer, value, "a.yaml")
+    told = str(caught.value)
+    assert message in told
+    assert told.endswith("?") == ("did you mean" in message)
 
 
 def test_parse_refuses_a_value_that_holds_itself():

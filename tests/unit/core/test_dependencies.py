@@ -62,7 +62,8 @@ def test_the_packages_need_what_src_imports():
 
 
 def test_the_extras_are_what_tests_and_programs_need_besides():
-    packages = names(PROJECT["dependencies"]) | names(EXTRAS["text"])
+    # Tests ask Snakemake's own parser.
+    packages = names(PROJECT["dependencies"]) | names(EXTRAS["text"]) | names(EXTRAS["workflow"])
     everywhere = imported("src", "scripts", "tests", "benchmarks", "examples")
     # Tests of the cluster are skipped without `make cluster`, whose packages are no extra.
     assert everywhere - packages - pinned("cluster.txt") == names(EXTRAS["dev"]) - TOOLS

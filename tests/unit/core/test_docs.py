@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import snakemake
 import yaml
 
 from emma.data.release import load_release_config
 from emma.tasks import TaskID
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGES = sorted([*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "config/README.md"])
+PAGES = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md"), ROOT / "config/README.md"])
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -60,7 +61,7 @@ def test_programs_and_options_shown_exist(page, program, options):
 
 def test_the_verifier_has_help():
     shown = {program for _, program, _ in programs()}
-    assert {"scripts/verify.py", "scripts/score_submission.py", "scripts/open_holdout.py"} <= shown
+    assert {"scripts/verify.py", "scripts/open_holdout.py"} <= shown
     command = [sys.executable, "scripts/verify.py", "--help"]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0
@@ -98,3 +99,15 @@ def test_task_cards_hold_the_release_s_numbers():
     low, mid, high = (release.rfgen["tasks"]["E-ID-AMC"]["regimes_db"][name] for name in ("low", "mid", "high"))
     assert "low -10 to 0, mid 0 to 10, high 10 to 20 dB" in found["E-ID-AMC"]
     assert (low, mid, high) == ([-10.0, 0.0], [0.0, 10.0], [10.0, 20.0])
+
+
+def test_messages_of_the_faq_are_those_that_are_said():
+    """By the longest piece of a message that holds no name; those of Snakemake itself are looked up there."""
+    source = "".join(path.read_text() for folder in ("src", "scripts") for path in (ROOT / folder).rglob("*.py"))
+    engine = Path(snakemake.__file__).parent
+    source += "".join((engine / name).read_text() for name in ("cli.py", "workflow.py", "exceptions.py"))
+    rows = re.findall(r"^\| (.*?) \|", (ROOT / "docs/faq.md").read_text(), re.MULTILINE)
+    spans = [span for row in rows for span in re.findall(r"`([^`]+)`", row)]
+    pieces = [max(re.split(r"\.\.\.|\b(?:NAME|OTHER|KEY|FILE)\b|\d", span), key=len).strip(" :?") for span in spans]
+    assert len(pieces) > 15
+    assert [piece for piece in pieces if piece not in source] == []

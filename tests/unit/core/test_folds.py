@@ -196,7 +196,7 @@ def test_files_that_cannot_be_trusted_are_refused(fitted, tmp_path):
         read_fitted(path, HASH, 0)
     write_fitted(readout, path, result, HASH, PROVENANCE)
     readout.unlink()
-    with pytest.raises(InputError, match=r"readout\.safetensors: cannot be read"):
+    with pytest.raises(InputError, match=r"readout\.safetensors: no such file"):
         read_fitted(path, HASH, 0)
     metadata = {"data_release_hash": HASH} | PROVENANCE.metadata
     other = table.drop_columns(["session"]).replace_schema_metadata(metadata)

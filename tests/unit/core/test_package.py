@@ -1,11 +1,13 @@
 """The public names of the package, each imported when it is first used."""
 
+import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 import emma
 from emma.version import HARNESS_VERSION
@@ -65,5 +67,30 @@ def test_importing_the_package_or_a_fold_loads_no_heavy_library():
 
 
 def test_the_version_is_written_once():
+    """The package and pip read it where it is written; texts that show it follow."""
+    project = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text())
+    assert emma.__version__ == HARNESS_VERSION
+    assert "version" not in project["project"]
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "emma.version.HARNESS_VERSION"}
+    shown = {
+        "CITATION.cff": r"^version: (.+)$",
+        "CHANGELOG.md": r"^## (\S+) ",
+        "docs/submissions.md": r"^harness_version: (.+)$",
+    }
+    for page, line in shown.items():
+        found = re.search(line, (SOURCE.parent / page).read_text(), re.MULTILINE)
+        assert found and found[1] == HARNESS_VERSION, page
+
+
+def test_the_licence_is_the_one_that_is_named():
+    text = (SOURCE.parent / "LICENSE").read_text()
+    assert text.split("\n")[1:4] == [
+        " " * 33 + "Apache License",
+        " " * 27 + "Version 2.0, January 2004",
+        " " * 24 + "http://www.apache.org/licenses/",
+    ]
     project = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text())["project"]
-    assert emma.__version__ == HARNESS_VERSION == project["version"]
+    citation = yaml.safe_load((SOURCE.parent / "CITATION.cff").read_text())
+    assert project["license"] == citation["license"] == "Apache-2.0"
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    assert "https://spdx.org/licenses/Apache-2.0" in (SOURCE / "emma/audit/archive.py").read_text()

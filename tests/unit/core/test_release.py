@@ -188,8 +188,10 @@ def test_what_is_no_manifest_is_refused(tmp_path, text):
 
 def test_an_unknown_task_is_named(world):
     assert world.manifest.spec("E-ID-FP") is world.manifest.tasks[TaskID.E_ID_FP]
-    with pytest.raises(InputError, match="task E-ID: expected one of E-LOC-AOA"):
+    with pytest.raises(InputError, match="task E-ID is unknown, expected one of E-LOC-AOA"):
         world.manifest.spec("E-ID")
+    with pytest.raises(InputError, match=r"task E-LOC-AOO is unknown, did you mean E-LOC-AOA\?"):
+        world.manifest.spec("E-LOC-AOO")
 
 
 def _paths(world, task):

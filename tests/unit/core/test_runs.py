@@ -212,7 +212,7 @@ def test_equal_predictions_under_several_names_are_said_once(world, folds):
     reference = named(run, "reference", kind="reference")
     lines = model_caveats(world.manifest, [named(run, "a"), other, named(run, "b"), part, reference])
     told = [line for line in lines if "same predictions" in line]
-    assert [line.partition(" have")[0] for line in told] == ["a, b and part"]
+    assert [line.partition(" have")[0] for line in told] == ["a, b, part and reference"]
 
 
 def test_scores_of_another_device_are_marked(world, folds):

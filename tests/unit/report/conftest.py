@@ -45,7 +45,9 @@ def row(model, rank, average, separable, *, score=0.9, undefined=None, kind="bac
     return {
         "model": model,
         "kind": kind,
+        "standing": "submitted, predictions only" if kind == "submitted" else "reproduced here",
         "rank": rank,
+        "unranked": None if rank else undefined or "predictions alone, of scenes whose labels are public",
         "ood_avg": average,
         "rank_range": None if rank is None else [rank, rank + 1],
         "ood_avg_ci95": None if average is None else [average - 0.1, average + 0.1],
@@ -55,6 +57,7 @@ def row(model, rank, average, separable, *, score=0.9, undefined=None, kind="bac
         "tasks": {"E-ID-DRONE": block},
         "sensitivity": span if average is not None else None,
         "sim_to_real": real,
+        "caveats": ["Predictions <alone>."] if kind == "submitted" else [],
         "run_manifest": {
             "model_provenance": provenance,
             "data_release_hash": HASH,
@@ -71,9 +74,10 @@ def board():
     rows = [
         row("first", 1, 0.6, False, score=0.7, met=True),
         row("second", 2, 0.5, True, score=0.95, met=False),
-        row(EVIL, 3, 0.4, None, kind="submitted"),
+        row(EVIL, 3, 0.4, None),
         row("broken", None, None, None, undefined="the fold of E_URBAN lacks a class"),
         row("textbook", None, None, None, kind="reference"),
+        row("guest", None, 0.9, None, kind="submitted"),
     ]
     head = {"release": "v9", "data_release_hash": HASH, "eval_split": "dev", "seed": 3, "harness_version": "0.1.0"}
     return Board.model_validate({**head, "caveats": [CAVEAT], "models": rows})

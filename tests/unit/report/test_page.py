@@ -16,6 +16,9 @@ from emma.report.captures import gap_rows, read_report
 from emma.report.data import brackets, details, number, values
 from emma.report.page import build_figures, build_page, images
 from emma.report.tables import latex, markdown, tex
+from emma.results.components import APART_TITLE
+from emma.results.frames import board_csv, board_frames
+from emma.results.leaderboard import board_text
 from emma.tasks import TaskID
 
 EVIL = "<script>alert(1)</script>"
@@ -38,7 +41,24 @@ def test_the_page_says_what_its_numbers_rest_on(page):
         assert text in page
     assert "chosen with v0.1 DEV scores in view" in page
     assert "Not configured: no captures" in page
-    assert page.count("<summary>Run manifest of") == 5
+    assert page.count("<summary>Run manifest of") == 6
+
+
+def test_predictions_alone_have_a_table_of_their_own(page, board, manifest):
+    """And no place among ranks, nor in the figure of averages."""
+    assert page.index('id="submitted"') > page.index("Rows without a rank") > page.index("Ranked by OOD-avg")
+    assert page.index('data-key="guest"') > page.index('id="submitted"')
+    assert "Predictions &lt;alone&gt;." in page
+    for text in (markdown(board), tex(board), board_text(board)):
+        own, submitted = text.split(APART_TITLE)
+        assert "guest" not in own and "guest" in submitted
+    assert [row["model"] for row in build_figures(board, manifest)["ranking"].rows] == ["first", "second", EVIL]
+    table = board_frames(board).models.set_index("model")
+    assert (table.loc["guest", "standing"], table.loc["first", "standing"]) == (
+        "submitted, predictions only",
+        "reproduced here",
+    )
+    assert board_csv(board).splitlines()[-1].startswith(',,,guest,submitted,"submitted, predictions only",')
 
 
 def test_the_page_asks_for_nothing_outside_itself(page):

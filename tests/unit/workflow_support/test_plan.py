@@ -31,16 +31,18 @@ def test_the_configuration_that_ships_is_valid():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"sede": 1}, "sede: unknown key"),
+        ({"sede": 1}, "sede: unknown key, did you mean seed?"),
         ({"seed": "0"}, "seed: Input should be a valid integer"),
         ({"seed": False}, "seed: Input should be a valid integer"),
         ({"seed": -1}, "seed: "),
         ({"release": "v9"}, "release: v9 is unknown, expected one of tiny, v0.1"),
+        ({"release": "v0.2"}, "release: v0.2 is unknown, did you mean v0.1?"),
         ({"release": "../../etc"}, "release: "),
         (
             {"models": ["dsp", "nothing"]},
             "models: nothing is unknown, expected one of antenna_coherence, ",
         ),
+        ({"models": ["ssl_con"]}, "models: ssl_con is unknown, did you mean ssl_conv?"),
         ({"models": ["dsp", "dsp"]}, "models: a model occurs twice"),
         ({"models": []}, "models: "),
         ({"models": "dsp"}, "models: "),
@@ -307,7 +309,7 @@ def test_a_file_of_weights_is_looked_at_before_a_job_runs(root, kind):
         value.update({kind: name, "weights_sha256": digest, "control": False})
 
     edited(root, "config/models/dsp.yaml", change)
-    with pytest.raises(InputError, match=f"config/models/dsp.yaml: {kind}: {name}: cannot be read"):
+    with pytest.raises(InputError, match=f"config/models/dsp.yaml: {kind}: {name}: no such file"):
         Plan(CONFIG, root)
     (root / "weights").mkdir()
     (root / name).write_bytes(b"content")

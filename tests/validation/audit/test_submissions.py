@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,8 @@ import pytest
 import yaml
 from emma_miniature import publish_board
 
+from common.errors import InputError, run_script
+from emma.audit.submissions import require_own
 from emma.audit.verify import Results, verify
 from emma.data.release import load_manifest
 from emma.version import HARNESS_VERSION
@@ -63,11 +67,19 @@ def submit(folder, results, *options):
 
 @pytest.fixture
 def bundle(project, tmp_path):
-    return make_bundle(project / "results", tmp_path / "bundle")
+    yield make_bundle(project / "results", tmp_path / "bundle")
+    # Folders that are nested too deep for pytest's own removal.
+    subprocess.run(["rm", "-rf", tmp_path / "bundle"], check=True)
 
 
 def test_shuffled_rows_with_wrong_targets_get_the_frozen_score_and_verify(project, bundle):
     results = project / "results"
+    files = sorted(results.rglob("*"))
+    done = submit(bundle, results)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"{bundle}: valid, " in done.stdout and "as submitted" in done.stdout.splitlines()[-1]
+    assert sorted(results.rglob("*")) == files
+    before = json.loads((results / "leaderboard.json").read_text())
     done = submit(bundle, results, "--out", results)
     assert (done.returncode, done.stderr) == (0, "")
     guest, many = (json.loads((results / f"runs/{name}.json").read_text()) for name in ("guest", "many"))
@@ -76,9 +88,62 @@ def test_shuffled_rows_with_wrong_targets_get_the_frozen_score_and_verify(projec
         assert guest["tasks"][task]["score"] == many["tasks"][task]["score"]
     assert guest["run_manifest"]["prediction_bundle_hashes"] == many["run_manifest"]["prediction_bundle_hashes"]
     publish_board(results)
-    rows = {row["model"]: row for row in json.loads((results / "leaderboard.json").read_text())["models"]}
-    assert rows["guest"]["rank"] == rows["many"]["rank"] and rows["guest"]["kind"] == "submitted"
+    board = json.loads((results / "leaderboard.json").read_text())
+    *others, row = board["models"]
+    # Labels of DEV are public: the row stands last, without a rank, says whose predictions it has, and moves nobody.
+    assert (row["model"], row["rank"], row["standing"]) == ("guest", None, "submitted, predictions only")
+    assert row["unranked"] == "predictions alone, of scenes whose labels are public"
+    assert row["ood_avg"] == next(other["ood_avg"] for other in others if other["model"] == "many")
+    assert "The same predictions throughout as many." in row["caveats"]
+    assert [other | {"caveats": []} for other in others] == [own | {"caveats": []} for own in before["models"]]
+    assert any("guest was submitted" in caveat for caveat in board["caveats"])
+    assert any("many and guest have the same predictions throughout" in caveat for caveat in board["caveats"])
     assert [str(outcome) for outcome in verify(Results(results, project)) if outcome.faults] == []
+
+
+def test_types_that_are_the_same_logically_get_the_same_score(project, bundle, tmp_path):
+    results = project / "results"
+    kinds = {pa.float64(): pa.large_list(pa.float64()), pa.float32(): pa.list_(pa.float64(), 12)}
+    for path in sorted(bundle.rglob("*.parquet")):
+        table = pq.read_table(path)
+        ids = table["scene_id"].cast(pa.large_string()).dictionary_encode()
+        table = table.set_column(0, "scene_id", ids)
+        scores = table["scores"]
+        if (entry := scores.type.value_type) in kinds:
+            table = table.set_column(2, "scores", scores.cast(kinds[entry]))
+        else:
+            texts = pa.array(scores.to_pylist(), pa.large_list(pa.large_string()))
+            table = table.set_column(2, "scores", texts)
+        pq.write_table(table, path)
+    done = submit(bundle, results, "--out", tmp_path / "out")
+    assert (done.returncode, done.stderr) == (0, "")
+    guest, many = (
+        json.loads(path.read_text()) for path in (tmp_path / "out/runs/guest.json", results / "runs/many.json")
+    )
+    assert guest["run_manifest"]["prediction_bundle_hashes"] == many["run_manifest"]["prediction_bundle_hashes"]
+
+
+def test_rows_of_another_model_are_never_written_over(project, bundle, program, tmp_path, monkeypatch, capsys):
+    results, out = project / "results", tmp_path / "out"
+    record = out / "runs/guest.json"
+    record.parent.mkdir(parents=True)
+    shutil.copy(results / "runs/many.json", record)
+    argv = ["score_submission.py", bundle, "--results", results, "--out", out]
+    monkeypatch.setattr(sys, "argv", [str(part) for part in argv])
+    with pytest.raises(SystemExit):
+        run_script(program.main)
+    assert capsys.readouterr().err == f"{record}: the rows of another model, expected a name of its own\n"
+    assert record.read_bytes() == (results / "runs/many.json").read_bytes() and not (out / "folds").exists()
+    content = json.loads(record.read_text()) | {"kind": "submitted"}
+    record.write_text(json.dumps(content))
+    require_own(out, "guest")
+    with pytest.raises(InputError, match=r"runs/guest\.json: the rows of another model"):
+        require_own(out, "GUEST")
+    readout = out / "folds/guest/E-LOC-LOS/in-distribution/E_URBAN/readout.safetensors"
+    readout.parent.mkdir(parents=True)
+    readout.touch()
+    with pytest.raises(InputError, match="folds/guest: the folds of another model"):
+        require_own(out, "guest")
 
 
 def test_all_faults_are_told_at_once(project, bundle):
@@ -134,6 +199,35 @@ def answers(value):
         return table.set_column(2, "scores", pa.array(values, pa.list_(pa.string())))
 
     return lambda folder: rewrite(folder / TEXT, change)
+
+
+def pipe(place):
+    def change(folder):
+        (folder / place).unlink()
+        os.mkfifo(folder / place)
+
+    return change
+
+
+def nested(folder):
+    """Two thousand folders within one another, made one by one: no path is that long."""
+    here = os.open(folder / "predictions", os.O_RDONLY)
+    for _ in range(2000):
+        os.mkdir("d", dir_fd=here)
+        deeper = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = deeper
+    os.close(here)
+
+
+def linked(folder):
+    folder.rename(folder.with_name("elsewhere"))
+    folder.symlink_to("elsewhere")
+
+
+def not_utf8(table):
+    ids = [b"\xff", *(text.encode() for text in table["scene_id"].to_pylist()[1:])]
+    return table.set_column(0, "scene_id", pa.array(ids, pa.binary()).view(pa.string()))
 
 
 def of_table(change):
@@ -199,7 +293,6 @@ BROKEN = {
     "half a tensor": (tensor([0.0] * 6), "expected lists of 12 numbers"),
     "tensor with NaN": (tensor([float("nan")] * 12), "NaN or infinity"),
     "null in a tensor": (tensor([None] * 12), "null in a list"),
-    "tensor of doubles": (tensor([0.0] * 12, "double"), "scores: expected list<"),
     "tensor without end": (tensor([0.0] * 2_000_000), "expected lists of 12 numbers"),
     "one answer for two questions": (answers(["yes"]), "expected lists of 2 texts"),
     "null answer": (answers(["yes", None]), "null in a list"),
@@ -222,6 +315,13 @@ BROKEN = {
     "more rows than any release": (bomb, "rows, expected at most"),
     "ids of a megabyte": (long_text, "bytes, expected at most"),
     "link out of the bundle": (link, "a link, expected"),
+    "pipe for predictions": (pipe(PLACE), "cannot be read (a named pipe"),
+    "pipe for the manifest": (pipe("submission.yaml"), "cannot be read (a named pipe"),
+    "pipe of no fold": (lambda folder: os.mkfifo(folder / "predictions/p"), "no regular file"),
+    "folders without end": (nested, "a folder deeper than any prediction lies"),
+    "a link for the folder": (linked, "a link, expected the bundle's own folder"),
+    "ids that are not UTF-8": (of_table(not_utf8), "Invalid UTF8"),
+    "a name that is taken but for case": (lambda folder: edit(folder, model="MANY"), "stands on the board already"),
     "file of no fold": (
         lambda folder: (folder / "predictions/E-LOC-LOS/extra.parquet").write_bytes(b"x"),
         "belongs to no fold",
@@ -265,8 +365,6 @@ def test_a_broken_bundle_is_refused_in_one_line(project, bundle, program, kind, 
     change(bundle)
     argv = ["score_submission.py", bundle, "--results", project / "results", "--taken", "many"]
     monkeypatch.setattr(sys, "argv", [str(part) for part in argv])
-    from common.errors import run_script
-
     with pytest.raises(SystemExit) as stopped:
         run_script(program.main)
     error = capsys.readouterr().err

@@ -14,19 +14,17 @@ from numpy.typing import NDArray
 
 from common.errors import InputError
 from emma.audit.checkup.watch import watched
+from emma.backbones.apart import SHOWN
 from emma.backbones.base import IQ, Backbone, Embeddings
 from emma.backbones.config import ModelConfig
 from emma.backbones.dense import task_contract
 from emma.backbones.embed import embed_batch
 from emma.backbones.inputs import Contract
+from emma.backbones.rights import Isolation
 from emma.data.provenance import Provenance
-from emma.data.reference import REFERENCE_START
 from emma.data.scenes import iterate_scenes
 from emma.data.tables import open_parquet
 from emma.tasks import TaskID, TaskSpec
-
-#: Columns of an index that a model's input depends on.
-SHOWN = ("sample_rate_hz", "center_frequency_hz", REFERENCE_START.name)
 
 #: Scenes of a task that a model is looked at with.
 SCENES = 16
@@ -122,6 +120,7 @@ class Subject:
         self.weights, self.private = weights, private
         self.provenance: Provenance | None = None
         self.reached: list[str] = []
+        self.isolation: Isolation = "none"
         self._build = build
         self._backbone: Backbone | None = None
         self._answers: dict[TaskID, Embeddings | InputError] = {}

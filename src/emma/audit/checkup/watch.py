@@ -19,7 +19,11 @@ def _record(event: str, arguments: tuple[object, ...]) -> None:
     reached, private = _LISTENERS[-1]
     if event == "open" and isinstance(arguments[0], str | bytes | Path):
         path = Path(arguments[0].decode(errors="replace") if isinstance(arguments[0], bytes) else arguments[0])
-        inside = private is not None and path.absolute().is_relative_to(private.absolute() / "scenes")
+        inside = (
+            private is not None
+            and path.absolute().is_relative_to(private)
+            and not path.absolute().is_relative_to(private / "weights")
+        )
         if inside or path.suffix in {".parquet", ".arrow", ".feather"}:
             reached.append(f"the file {path}")
     elif event == "socket.connect":
@@ -36,9 +40,12 @@ def _install() -> None:
 
 @contextlib.contextmanager
 def watched(reached: list[str], private: Path | None) -> Iterator[None]:
-    """While this lasts, note in ``reached`` every table or result below ``private``, connection and process opened."""
+    """While this lasts, note in ``reached`` every table or result below ``private``, connection and process opened.
+
+    Weights below ``private`` are no result.
+    """
     _install()
-    _LISTENERS.append((reached, private))
+    _LISTENERS.append((reached, None if private is None else private.absolute()))
     try:
         yield
     finally:

@@ -6,7 +6,7 @@ targets nor gain by an order of rows.
 
 from emma.audit.submissions.bundle import MANIFEST_NAME, Bundle, Expected, SubmissionManifest
 from emma.audit.submissions.checks import CHECKS, BundleCheck, validate
-from emma.audit.submissions.scoring import Scored, score, write_scored
+from emma.audit.submissions.scoring import Scored, require_own, score, write_scored
 
 __all__ = [
     "CHECKS",
@@ -16,6 +16,7 @@ __all__ = [
     "Expected",
     "Scored",
     "SubmissionManifest",
+    "require_own",
     "score",
     "validate",
     "write_scored",

@@ -14,18 +14,19 @@ from typing import Annotated, Literal
 import pyarrow as pa
 from pydantic import Field
 
+from common.doors import require_regular
 from common.errors import InputError
 from common.files import parse, read_yaml
-from emma.data.folds import Fold, stored_schema
+from emma.data.folds import Fold
+from emma.data.foreign import foreign_schema, is_text, leaf, read_untrusted
 from emma.data.provenance import DeclaredReadout, Pretraining
 from emma.data.release import DataReleaseManifest
-from emma.data.tables import open_parquet, read_untrusted
 from emma.evaluation.fitting import PREDICTION_SCHEMA
-from emma.tasks import Split, Strict, TaskID
+from emma.tasks import Split, Strict, Target, TaskID
 
 MANIFEST_NAME = "submission.yaml"
-#: Largest manifest and largest file of predictions, bytes.
-LARGEST_MANIFEST, LARGEST_FILE = 2**20, 2**26
+#: Largest file of predictions, and most predictions that are kept in memory once they are read, bytes.
+LARGEST_FILE, _MOST_KEPT = 2**26, 2**28
 
 #: What a file of predictions must hold, ``scores`` of the task's own type (``typed``). ``session`` and ``target`` may
 #: be there too, and are never read.
@@ -107,13 +108,13 @@ class Bundle:
 
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root)
+        if self.root.is_symlink():
+            raise InputError(f"{root}: a link, expected the bundle's own folder")
         if not self.root.is_dir():
             raise InputError(f"{root}: expected a folder with {MANIFEST_NAME}")
         path = self.root / MANIFEST_NAME
         if path.is_symlink():
             raise InputError(f"{path}: a link, expected a file of the bundle's own")
-        if path.is_file() and path.stat().st_size > LARGEST_MANIFEST:
-            raise InputError(f"{path}: {path.stat().st_size} bytes, expected at most {LARGEST_MANIFEST}")
         self.manifest = parse(SubmissionManifest, read_yaml(path), path)
         self._tables: dict[Path, pa.Table | InputError] = {}
 
@@ -127,30 +128,54 @@ class Bundle:
         ``turn`` is null throughout where the file has no such column.
         """
         path = self.path(task, protocol, value)
-        read = self._tables.get(path)
-        if read is None:
-            read = self._tables[path] = self._read(path)
+        read = self._once(path)
         return None if isinstance(read, InputError) else read
 
     def problem(self, task: TaskID, protocol: str, value: str) -> str | None:
         """Why a fold's predictions cannot be read, or None."""
-        self.table(task, protocol, value)
-        read = self._tables[self.path(task, protocol, value)]
+        read = self._once(self.path(task, protocol, value))
         return str(read) if isinstance(read, InputError) else None
+
+    def _once(self, path: Path) -> pa.Table | InputError:
+        """A fold's predictions; read again where later ones took their place in memory."""
+        read = self._tables.get(path)
+        if read is None:
+            read = self._tables[path] = self._read(path)
+            while len(self._tables) > 1 and sum(map(_size, self._tables.values())) > _MOST_KEPT:
+                del self._tables[next(iter(self._tables))]
+        return read
 
     def _read(self, path: Path) -> pa.Table | InputError:
         if not path.resolve().is_relative_to(self.root.resolve()):
             return InputError(f"{path}: leads out of the bundle")
-        if not path.is_file():
-            return InputError(f"{path}: no such file")
-        if path.stat().st_size > LARGEST_FILE:
-            return InputError(f"{path}: {path.stat().st_size} bytes, expected at most {LARGEST_FILE}")
         try:
-            with open_parquet(path) as file:
-                turned = "turn" in file.schema_arrow.names
-            schema = stored_schema(path, ENROLLED_SCHEMA if turned else SUBMITTED_SCHEMA)
+            if (size := require_regular(path)) > LARGEST_FILE:
+                return InputError(f"{path}: {size} bytes, expected at most {LARGEST_FILE}")
+            found = foreign_schema(path)
+            turned = "turn" in found.names
+            schema = _read_as(ENROLLED_SCHEMA if turned else SUBMITTED_SCHEMA, found)
             table = read_untrusted(path, schema, ignored=PREDICTION_SCHEMA)
             turns = ENROLLED_SCHEMA.field("turn")
             return table if turned else table.append_column(turns, pa.nulls(table.num_rows, turns.type))
         except InputError as error:
             return error
+
+
+def scores_of(table: pa.Table, target: Target) -> pa.ChunkedArray:
+    """The scores of a fold's predictions; numbers of any width in that of the target."""
+    scores, kind = table["scores"], target.score_type
+    both = all(pa.types.is_floating(leaf(of)) for of in (scores.type, kind))
+    return scores.cast(kind) if both else scores
+
+
+def _read_as(schema: pa.Schema, found: pa.Schema) -> pa.Schema:
+    """The schema with lists of texts, or of numbers as wide as those that are there, for scores."""
+    place = found.get_field_index("scores")
+    kind = leaf(found.field(place).type) if place >= 0 else pa.float64()
+    entry = pa.string() if is_text(kind) else pa.float32() if kind == pa.float32() else pa.float64()
+    place = schema.get_field_index("scores")
+    return schema.set(place, schema.field(place).with_type(pa.list_(entry)))
+
+
+def _size(read: pa.Table | InputError) -> int:
+    return 0 if isinstance(read, InputError) else int(read.nbytes)

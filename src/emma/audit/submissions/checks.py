@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 from common.errors import InputError
-from emma.audit.submissions.bundle import MANIFEST_NAME, Bundle, Expected
+from emma.audit.submissions.bundle import MANIFEST_NAME, Bundle, Expected, scores_of
 from emma.data.folds import row_keys
 from emma.readouts import make_readout
 from emma.tasks import target_of
 from emma.version import HARNESS_VERSION
+
+#: Folders between a bundle and its predictions, and most files and folders in it.
+_DEPTH, _MOST_FILES = 3, 20_000
 
 
 class BundleCheck(ABC):
@@ -28,15 +29,27 @@ class PlainFiles(BundleCheck):
     """The bundle holds its own plain files, no link, and none that no fold asks for."""
 
     def faults(self, bundle: Bundle, expected: Expected) -> Iterator[str]:
-        """Walk the folder without following a link."""
+        """Walk the folder without following a link, no deeper than predictions lie."""
         known = {bundle.path(*key) for key in expected.folds} | {bundle.root / MANIFEST_NAME}
-        for folder, names, files in os.walk(bundle.root, followlinks=False):
-            for name in sorted([*names, *files]):
-                path = Path(folder) / name
+        waiting, seen = [(bundle.root, 0)], 0
+        while waiting:
+            folder, depth = waiting.pop()
+            for path in sorted(folder.iterdir()):
+                seen += 1
                 if path.is_symlink():
                     yield f"{path}: a link, expected a file of the bundle's own"
-                elif name in files and path.suffix == ".parquet" and path not in known:
+                elif path.is_dir():
+                    if depth < _DEPTH:
+                        waiting.append((path, depth + 1))
+                    else:
+                        yield f"{path}: a folder deeper than any prediction lies, expected none"
+                elif not path.is_file():
+                    yield f"{path}: no regular file, expected plain files alone"
+                elif path.suffix == ".parquet" and path not in known:
                     yield f"{path}: belongs to no fold of the board"
+            if seen > _MOST_FILES:
+                yield f"{bundle.root}: more than {_MOST_FILES} files and folders, expected fewer"
+                return
 
 
 class SameRelease(BundleCheck):
@@ -54,7 +67,8 @@ class SameRelease(BundleCheck):
         for field, value in shared.items():
             if getattr(declared, field) != value:
                 yield f"{path}: {field}: expected {value}, found {getattr(declared, field)}"
-        if declared.model in expected.taken:
+        # Names that are equal but for case are one file where a file system says so, and one model to a reader.
+        if declared.model.lower() in map(str.lower, expected.taken):
             yield f"{path}: model: {declared.model} stands on the board already, expected a name of its own"
         for task in declared.readouts:
             if task not in expected.manifest.tasks:
@@ -123,7 +137,7 @@ class ProperScores(BundleCheck):
             if table is None:
                 continue
             try:
-                scores = target_of(spec).read(table["scores"], f"{path}: scores")
+                scores = target_of(spec).read(scores_of(table, target_of(spec)), f"{path}: scores")
             except InputError as error:
                 yield str(error)
                 continue

@@ -9,8 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from common.files import write_json
-from emma.audit.submissions.bundle import Bundle, Expected, FoldKey
+from common.errors import InputError
+from common.files import parse, read_json, write_json
+from emma.audit.submissions.bundle import Bundle, Expected, FoldKey, scores_of
 from emma.data.folds import Fold, fold_metadata, row_keys, typed
 from emma.data.protocols import board_protocols
 from emma.data.provenance import Provenance, with_sets
@@ -95,8 +96,12 @@ def write_scored(scored: Scored, expected: Expected, out: Path) -> None:
         scored: the submission.
         expected: what it was held against.
         out: folder of ``folds/`` and ``runs/``.
+
+    Raises:
+        InputError: another model has its rows there.
     """
     layout, model, release = Layout(out), scored.record.model, expected.manifest.data_release_hash
+    require_own(out, model)
     for key, table in scored.predictions.items():
         metadata = scored.provenance.metadata | fold_metadata(expected.folds[key], release)
         write_table(layout.predictions(model, *key), table, metadata)
@@ -112,8 +117,22 @@ def joined(submitted: pa.Table, fold: Fold, target: Target) -> pa.Table:
         return typed(PREDICTION_SCHEMA, target).empty_table()
     queries = fold.queries
     rows = pc.index_in(row_keys(queries), value_set=row_keys(submitted).combine_chunks())
-    scores = submitted["scores"].take(rows)
+    scores = scores_of(submitted, target).take(rows)
     columns = {name: queries[name] for name in queries.column_names}
     columns["scores"] = target.stored(target.read(scores, "scores"))
     schema = typed(PREDICTION_SCHEMA, target)
     return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+def require_own(out: Path, model: str) -> None:
+    """InputError where the rows that a submission would write are another model's: only a submission's give way."""
+    layout = Layout(out)
+    for path in sorted(layout.runs.glob("*.json")):
+        if path.stem.lower() == model.lower():
+            own = path.stem == model and parse(RunRecord, read_json(path), path).kind == "submitted"
+            if not own:
+                raise InputError(f"{path}: the rows of another model, expected a name of its own")
+    # A model of the workflow's own has readouts before it has a run record.
+    place = layout.at("folds", model)
+    if any(place.glob("*/*/*/readout.safetensors")):
+        raise InputError(f"{place}: the folds of another model, expected a name of its own")

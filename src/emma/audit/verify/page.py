@@ -18,6 +18,9 @@ DRAWING = ("altair", "vl-convert-python", "Jinja2", "MarkupSafe", "pandas")
 
 _TEXTS = ("html", "md", "tex")
 
+#: What Snakemake leaves in a folder that is an output.
+_TIMESTAMP = ".snakemake_timestamp"
+
 
 class Page(Check):
     """Page, Markdown, LaTeX and every figure are those that the board gives, byte for byte."""
@@ -29,6 +32,7 @@ class Page(Check):
         layout = results.layout
         texts = [layout.board_as(kind) for kind in _TEXTS]
         shown = {path.name for path in layout.figures.iterdir()} if layout.figures.is_dir() else set()
+        shown -= {_TIMESTAMP}
         self._probes(results)
         if not shown and not any(path.exists() for path in texts):
             self.note = "not built"

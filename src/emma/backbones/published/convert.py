@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from common.doors import read_bytes
 from common.errors import InputError
 from common.files import read_text, write_files
 from common.hashing import sha256
@@ -72,10 +73,7 @@ def converted_file(recipe: Recipe, path: Path, tell: Callable[[str], None] = lam
     Raises:
         InputError: the file cannot be read, or is another than the published one.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    data = read_bytes(path)
     if sha256(data) != recipe.sha256:
         raise InputError(
             f"{path}: expected {recipe.source}, of SHA-256 {recipe.sha256}, found {sha256(data)} (a file of "
