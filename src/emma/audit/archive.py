@@ -96,7 +96,9 @@ def result_files(results: Results, embeddings: bool = False) -> dict[str, Path]:
         paths = [plain.embeddings(model, task) for task in results.tasks_of(model)]
         paths += [plain.capture_embeddings(name, own) for name, own in capture_pairs(results) if own == model]
         names |= {path.as_posix() for path in paths}
-    held = [path for pattern in Layout.archived for path in results.root.glob(pattern) if path.is_file()]
+    found = [path for pattern in Layout.archived for path in results.root.glob(pattern) if path.is_file()]
+    # Snakemake leaves a mark of its own in a folder that a rule makes.
+    held = [path for path in found if not path.name.startswith(".")]
     names |= {path.relative_to(results.root).as_posix() for path in held} - Layout.measured
     files = {name: results.layout.at(*name.split("/")) for name in sorted(names)}
     if missing := [name for name, path in files.items() if not path.is_file()]:
