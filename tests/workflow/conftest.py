@@ -60,7 +60,7 @@ class Project:
             command, cwd=self.folder, capture_output=True, text=True, timeout=120, env=env, check=False
         )
 
-    def run(self, *arguments: str, timeout: float = 400, **options) -> subprocess.CompletedProcess:
+    def run(self, *arguments: str, timeout: float = 900, **options) -> subprocess.CompletedProcess:
         """Run the workflow and return what it printed, whatever its status."""
         command = self.command(*arguments, **options)
         return subprocess.run(
