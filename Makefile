@@ -62,14 +62,11 @@ reports: setup  ## run it with every report
 test: setup  ## all tests
 	$(MAKE) --no-print-directory --jobs 2 --output-sync=target --keep-going test-code test-validity
 
-# The folders of unit tests that take longest go with the shorter half.
-LONG_UNIT := $(addprefix tests/unit/,core/ rfgen/)
-
 test-code: setup
-	$(BIN)/python -m pytest $(filter-out $(LONG_UNIT),$(wildcard tests/unit/*/)) tests/workflow
+	$(BIN)/python -m pytest tests/unit tests/workflow
 
 test-validity: setup
-	$(BIN)/python -m pytest $(LONG_UNIT) tests/validation
+	$(BIN)/python -m pytest tests/validation
 
 # Apart from `make test`: what it installs is not in the lock.
 test-cluster: cluster  ## tests of Slurm and S3

@@ -30,7 +30,7 @@ def test_one_core_gives_the_same_bytes_as_two(finished, one_core):
     assert [name for name in ours if ours[name] != theirs.get(name)] == []
 
 
-KILLS = 8
+KILLS = 6
 
 
 def delete_part(project, draw: random.Random) -> None:

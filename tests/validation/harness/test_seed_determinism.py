@@ -12,7 +12,8 @@ from emma import Evaluator, TaskID
 from emma.backbones.config import load_model_config
 from emma.backbones.load import load_backbone
 
-TASKS = tuple(task.value for task in TaskID)
+#: A task of every kind of answer.
+TASKS = ("E-LOC-AOA", "E-ID-FP", "E-SC-ANOM", "E-SC-SEP", "E-CH-CSI", "E-S2T-CAP", "E-S2T-QA")
 PROGRAM = """
 import json, sys
 from pathlib import Path
