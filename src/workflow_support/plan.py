@@ -14,7 +14,7 @@ from typing import Any
 from common.doors import files_below, require_regular
 from common.errors import InputError
 from common.files import parse
-from common.hashing import canonical_json, file_sha256
+from common.hashing import canonical_json, content_hash, file_sha256
 from emma.audit.submissions import MANIFEST_NAME, Bundle
 from emma.backbones.config import ControlConfig, ModelConfig, load_model_config
 from emma.backbones.dense import window_options
@@ -203,9 +203,9 @@ class Plan:
         sessions = range((self.captures[name][1].surrogate or {}).get("sessions", 0))
         return [str(self.layout.recording(name, session, part)) for session in sessions for part in ("data", "meta")]
 
-    def capture_text(self, name: str) -> str:
-        """A set's entry and declaration as canonical JSON."""
-        return canonical_json([part.model_dump(mode="json") for part in self.captures[name]]).decode()
+    def capture_hash(self, name: str) -> str:
+        """The hash of a set's entry and declaration."""
+        return content_hash([part.model_dump(mode="json") for part in self.captures[name]])
 
     @property
     def entrants(self) -> list[str]:
@@ -296,33 +296,33 @@ class Plan:
             return [task.value for task in self.tasks if task in self.submissions[model].manifest.readouts]
         return [task.value for task in self.tasks if task in self.models[model].tasks]
 
-    def recipe_text(self) -> str:
-        """The generator's recipe with seeds, a secret one by its hash: a change of it makes scenes stale."""
+    def recipe_hash(self) -> str:
+        """The hash of the recipe with its seeds, of a secret one by its own hash: a change of it makes scenes stale."""
         recipe = {"rfgen": self.release.rfgen, "seed": self.release.seed}
         if self._commitment is not None:
             recipe["holdout"] = self._commitment.seed_sha256
-        return canonical_json(recipe).decode()
+        return content_hash(recipe)
 
-    def commitment_text(self) -> str:
-        """What binds the split of an official run, as canonical JSON; nothing in a public run."""
-        return canonical_json(self._commitment and self._commitment.model_dump(mode="json")).decode()
+    def commitment_hash(self) -> str:
+        """The hash of what binds the split of an official run; of nothing in a public run."""
+        return content_hash(self._commitment and self._commitment.model_dump(mode="json"))
 
     def frozen_splits(self) -> list[str]:
         """The splits that the manifest freezes: the public ones, and in an official run the one that is opened."""
         return ["TRAIN", "DEV", *(["HOLDOUT"] if self.eval_split is Split.HOLDOUT else [])]
 
-    def scoring_text(self) -> str:
-        """All of the release's configuration but the recipe."""
-        return canonical_json(self.release.model_dump(mode="json", exclude={"rfgen"})).decode()
+    def scoring_hash(self) -> str:
+        """The hash of the release's configuration but the recipe."""
+        return content_hash(self.release.model_dump(mode="json", exclude={"rfgen"}))
 
-    def model_text(self, model: str) -> str:
-        """A model's config as canonical JSON, without keys that have their default or that only describe it."""
+    def model_hash(self, model: str) -> str:
+        """The hash of a model's config, without keys that have their default or that only describe it."""
         content = self.models[model].model_dump(mode="json", exclude_defaults=True, exclude=set(DESCRIPTIVE))
-        return canonical_json(content).decode()
+        return content_hash(content)
 
-    def described_text(self, model: str) -> str:
-        """A model's whole config as canonical JSON, without keys that have their default."""
-        return canonical_json(self.models[model].model_dump(mode="json", exclude_defaults=True)).decode()
+    def described_hash(self, model: str) -> str:
+        """The hash of a model's whole config, without keys that have their default."""
+        return content_hash(self.models[model].model_dump(mode="json", exclude_defaults=True))
 
     def pretrained(self) -> list[str]:
         """Models whose weights a rule trains."""

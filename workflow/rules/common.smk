@@ -10,7 +10,6 @@ sys.path.insert(0, f"{HOME}/src")
 
 from common.errors import InputError
 from common.files import hold_alone
-from common.hashing import sha256
 from workflow_support.archive import check_archive
 from workflow_support.captures import check_captures
 from workflow_support.plan import Plan, job_environment
@@ -60,11 +59,6 @@ RELEASE = PLAN.release_path
 # What the rules share: an environment, the digest of a program's code, and a job's command.
 ENV = "../../envs/emma.yaml"
 code = PLAN.code
-
-
-def digest(text):
-    """What stands for a configuration in a rule's params: its braces are no wildcards, its markup no report's."""
-    return sha256(text.encode())
 
 
 def program(name, *options, stdout=""):

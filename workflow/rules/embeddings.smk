@@ -15,7 +15,7 @@ rule pretrain:
         ENV
     params:
         code=lambda wildcards: PLAN.pretrain_code(wildcards.model),
-        model=lambda wildcards: digest(PLAN.model_text(wildcards.model)),
+        model=lambda wildcards: PLAN.model_hash(wildcards.model),
         seed=SEED,
     shell:
         program(
@@ -43,7 +43,7 @@ rule control:
         ENV
     params:
         code=lambda wildcards: PLAN.control_code(wildcards.original),
-        model=lambda wildcards: digest(PLAN.model_text(wildcards.original)),
+        model=lambda wildcards: PLAN.model_hash(wildcards.original),
         seed=SEED,
         weights=lambda wildcards, input: (
             f"--weights {input.weights}" if input.weights else ""
@@ -73,7 +73,7 @@ rule embed:
         ENV
     params:
         code=lambda wildcards: PLAN.embed_code(wildcards.model),
-        model=lambda wildcards: digest(PLAN.model_text(wildcards.model)),
+        model=lambda wildcards: PLAN.model_hash(wildcards.model),
         weights=lambda wildcards, input: (
             f"--weights {input.weights}" if input.weights else ""
         ),
@@ -100,8 +100,8 @@ rule truth:
         ENV
     params:
         code=code("make_truth"),
-        model=lambda wildcards: digest(PLAN.model_text(wildcards.model)),
-        recipe=digest(PLAN.recipe_text()),
+        model=lambda wildcards: PLAN.model_hash(wildcards.model),
+        recipe=PLAN.recipe_hash(),
         release=RELEASE,
         splits=f"TRAIN {EVAL}",
     shell:
@@ -140,7 +140,7 @@ rule cost:
         ENV
     params:
         code=lambda wildcards: PLAN.cost_code(wildcards.model),
-        model=lambda wildcards: digest(PLAN.described_text(wildcards.model)),
+        model=lambda wildcards: PLAN.described_hash(wildcards.model),
         weights=lambda wildcards, input: (
             f"--weights {input.weights}" if input.weights else ""
         ),

@@ -14,8 +14,8 @@ for name in PLAN.surrogates():
             ENV
         params:
             code=code("make_surrogate"),
-            declared=digest(PLAN.capture_text(name)),
-            recipe=digest(PLAN.recipe_text()),
+            declared=PLAN.capture_hash(name),
+            recipe=PLAN.recipe_hash(),
             release=RELEASE,
             name=name,
         shell:
@@ -40,9 +40,9 @@ rule convert_captures:
         ENV
     params:
         code=lambda wildcards: PLAN.convert_code(wildcards.captures),
-        declared=lambda wildcards: digest(PLAN.capture_text(wildcards.captures)),
+        declared=lambda wildcards: PLAN.capture_hash(wildcards.captures),
         entry=lambda wildcards: PLAN.capture_entry(wildcards.captures),
-        recipe=digest(PLAN.recipe_text()),
+        recipe=PLAN.recipe_hash(),
         release=RELEASE,
         root=lambda wildcards: PLAN.capture_root(wildcards.captures),
     shell:
@@ -64,7 +64,7 @@ rule twin:
         ENV
     params:
         code=code("make_twin"),
-        declared=lambda wildcards: digest(PLAN.capture_text(wildcards.captures)),
+        declared=lambda wildcards: PLAN.capture_hash(wildcards.captures),
         seed=PLAN.release.seed,
         release=RELEASE,
     shell:
@@ -95,7 +95,7 @@ for model in [model for model in PLAN.models if PLAN.captures_of(model)]:
             ENV
         params:
             code=PLAN.embed_captures_code(model),
-            model=digest(PLAN.model_text(model)),
+            model=PLAN.model_hash(model),
             name=model,
             weights=lambda wildcards, input: (
                 f"--weights {input.weights}" if input.weights else ""
@@ -128,9 +128,7 @@ for model in [model for model in PLAN.models if PLAN.captures_of(model)]:
             ENV
         params:
             code=code("score_captures"),
-            declared=[
-                digest(PLAN.capture_text(name)) for name in PLAN.captures_of(model)
-            ],
+            declared=[PLAN.capture_hash(name) for name in PLAN.captures_of(model)],
             captures=expand(
                 "config/captures/{captures}.yaml", captures=PLAN.captures_of(model)
             ),
@@ -175,7 +173,7 @@ rule sim_to_real:
         ENV
     params:
         code=code("build_sim_to_real"),
-        declared=[digest(PLAN.capture_text(name)) for name in PLAN.captures],
+        declared=[PLAN.capture_hash(name) for name in PLAN.captures],
         captures=expand("config/captures/{captures}.yaml", captures=PLAN.captures),
         eval_split=EVAL,
         seed=SEED,

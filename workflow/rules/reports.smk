@@ -15,7 +15,7 @@ rule run_record:
         ENV
     params:
         code=code("collect_run"),
-        model=lambda wildcards: digest(PLAN.model_text(wildcards.model)),
+        model=lambda wildcards: PLAN.model_hash(wildcards.model),
         eval_split=EVAL,
         seed=SEED,
     shell:
@@ -120,7 +120,7 @@ rule probe:
         ENV
     params:
         code=code("probe_model"),
-        model=lambda wildcards: digest(PLAN.model_text(wildcards.model)),
+        model=lambda wildcards: PLAN.model_hash(wildcards.model),
         eval_split=EVAL,
         seed=SEED,
     shell:
@@ -177,7 +177,7 @@ rule speed_report:
     threads: workflow.cores or 1
     params:
         code=PLAN.speed_code(),
-        models=[digest(PLAN.model_text(model)) for model in PLAN.measured()],
+        models=[PLAN.model_hash(model) for model in PLAN.measured()],
         configs=[f"config/models/{model}.yaml" for model in PLAN.measured()],
         windows=PLAN.windows(*PLAN.tasks),
     shell:

@@ -12,7 +12,7 @@ rule channels:
         ENV
     params:
         code=code("make_channels"),
-        recipe=digest(PLAN.recipe_text()),
+        recipe=PLAN.recipe_hash(),
         release=RELEASE,
     shell:
         program(
@@ -35,7 +35,7 @@ rule scenes:
         ENV
     params:
         code=code("make_scenes"),
-        recipe=digest(PLAN.recipe_text()),
+        recipe=PLAN.recipe_hash(),
         release=RELEASE,
     shell:
         program(
@@ -65,8 +65,8 @@ rule release_manifest:
         ENV
     params:
         code=code("freeze_release", "rfgen.scenes", "rfgen.channels"),
-        scoring=digest(PLAN.scoring_text()),
-        commitment=digest(PLAN.commitment_text()),
+        scoring=PLAN.scoring_hash(),
+        commitment=PLAN.commitment_hash(),
         release=RELEASE,
     shell:
         program(

@@ -32,7 +32,7 @@ def row_caveats(runs: Sequence[RunRecord]) -> dict[str, tuple[str, ...]]:
             told[run.model].append(_SUBMITTED[run.apart])
         for other in runs:
             tasks = _equal_tasks(run, other) if run is not other and not {run.kind, other.kind}.isdisjoint(RANKED) else []
-            if tasks and (len(tasks) == len(run.tasks.keys() & other.tasks.keys())):
+            if tasks and _same(run, other):
                 told[run.model].append(f"The same predictions throughout as {other.model}.")
             elif tasks and "submitted" in {run.kind, other.kind}:
                 told[run.model].append(f"The same predictions on {_listed(tasks)} as {other.model}.")

@@ -93,8 +93,8 @@ def test_words_for_readers_make_nothing_stale_but_the_cost(root):
     told = {"description": "other words", "link": "https://example.org", "expects": {"rms": 1.0}}
     path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | told))
     after = Plan(CONFIG, root)
-    assert after.model_text("dsp") == before.model_text("dsp")
-    assert after.described_text("dsp") != before.described_text("dsp")
+    assert after.model_hash("dsp") == before.model_hash("dsp")
+    assert after.described_hash("dsp") != before.described_hash("dsp")
 
 
 def test_packages_of_another_environment_are_left_to_the_jobs(root):
@@ -159,7 +159,7 @@ def edited(root, path, change):
 
 def texts(root):
     plan = Plan(CONFIG, root)
-    return plan.recipe_text(), plan.scoring_text(), plan.model_text("dsp"), plan.model_text("prior")
+    return plan.recipe_hash(), plan.scoring_hash(), plan.model_hash("dsp"), plan.model_hash("prior")
 
 
 @pytest.mark.parametrize(
