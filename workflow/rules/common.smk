@@ -69,6 +69,15 @@ def program(name, *options, stdout=""):
     return f"{command} >{stdout}" if stdout else command
 
 
+def archivable(wildcards):
+    """No further input: what no archive could be made of is refused here, before the first job."""
+    try:
+        check_archive(PLAN)
+    except InputError as error:
+        refuse(error)
+    return []
+
+
 # Jobs on this machine, with this interpreter, fork from one warm process; --no-hooks does without.
 onstart:
     if workflow.local_exec and not deployed:

@@ -1,15 +1,6 @@
 # The release archive: everything that a result rests on but the scenes' samples, in one zip; with embeddings, too.
 
 
-def archivable(wildcards):
-    """No further input: what no archive could be made of is refused here, before the first job."""
-    try:
-        check_archive(PLAN)
-    except InputError as error:
-        refuse(error)
-    return []
-
-
 rule archive:
     input:
         archivable,
