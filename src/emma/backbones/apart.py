@@ -14,24 +14,28 @@ import socket
 import struct
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from common.errors import InputError
+from common.files import parse
 from emma.backbones.base import IQ, Embeddings
 from emma.backbones.config import ModelConfig
+from emma.backbones.cost import cost_of
 from emma.backbones.embed import NotFiniteError, UnsuitedError, embed_batch
 from emma.backbones.inputs import Contract
 from emma.backbones.load import load_backbone, provenance_with, weights_file
 from emma.backbones.rights import Isolation, Rights
+from emma.data.costs import Cost
 from emma.data.provenance import Provenance
 from emma.data.reference import REFERENCE_START
+from emma.tasks import TaskID
 
 #: Columns of an index that a model's input depends on: all that its process is told of a scene.
 SHOWN = ("sample_rate_hz", "center_frequency_hz", REFERENCE_START.name)
@@ -41,6 +45,24 @@ PATIENCE = 3600.0
 
 #: Most bytes of a word that says what comes, most columns of an embedding, and most bytes of what is made.
 _WORD, _WIDEST, _LARGEST = 2**20, 2**20, 2**36
+
+
+class Shown(NamedTuple):
+    """What a process is shown: scenes, complex64 ``[n, A, T]``, with index rows and the contract they reach it by."""
+
+    iq: IQ
+    index: pa.Table
+    contract: Contract
+
+    @classmethod
+    def of(cls, iq: IQ, index: pa.Table, contract: Contract) -> Shown:
+        """Scenes with the columns of their index that an input depends on."""
+        return cls(iq, index.select([name for name in SHOWN if name in index.column_names]), contract)
+
+
+class EndedError(InputError):
+    """A process ended, was ended, or said what it cannot say: it answers no more."""
+
 
 _FAULTS: dict[str, type[InputError]] = {kind.__name__: kind for kind in (InputError, UnsuitedError, NotFiniteError)}
 
@@ -132,7 +154,7 @@ class Apart:
                 self.pipe.send(question)
             word = json.loads(self.pipe.recv_bytes(_WORD))
         if not isinstance(word, dict):
-            raise InputError(f"{self.name}: its process said {type(word).__name__}, expected a mapping")
+            raise EndedError(f"{self.name}: its process said {type(word).__name__}, expected a mapping")
         if (kind := word.get("fault")) is not None:
             line = " ".join(str(word.get("text")).split())[:2000]
             raise _FAULTS.get(str(kind), InputError)("".join(sign if sign.isprintable() else "?" for sign in line))
@@ -145,7 +167,7 @@ class Apart:
         with self._patience():
             content = self.pipe.recv_bytes(count)
         if len(content) != count:
-            raise InputError(f"{self.name}: its process sent {len(content)} bytes, expected {count}")
+            raise EndedError(f"{self.name}: its process sent {len(content)} bytes, expected {count}")
         return content
 
     @contextlib.contextmanager
@@ -155,7 +177,7 @@ class Apart:
         except (OSError, EOFError, ValueError, RecursionError) as error:
             if isinstance(error, InputError):
                 raise
-            raise InputError(f"{self.name}: {self._ended(late=isinstance(error, BlockingIOError))}") from None
+            raise EndedError(f"{self.name}: {self._ended(late=isinstance(error, BlockingIOError))}") from None
 
     def _ended(self, *, late: bool) -> str:
         """How the process ended that no longer answers."""
@@ -233,7 +255,7 @@ def made_apart(
         _meet(word)
         size = word.get("size")
         if not isinstance(size, int) or not 0 <= size <= _LARGEST:
-            raise InputError(f"{process.name}: its process makes {size!r} bytes, expected at most {_LARGEST}")
+            raise EndedError(f"{process.name}: its process makes {size!r} bytes, expected at most {_LARGEST}")
         return process.receive(size)
 
 
@@ -253,10 +275,11 @@ class ApartBackbone(Apart):
 
     Args:
         config: the model's config.
-        contract: how scenes reach it.
+        contract: how scenes reach it, where a call says nothing else.
         trained: weights that a rule made.
         root: folder that its paths are relative to.
         hidden: folders and files that it never sees, beside the project's results.
+        patience: seconds until an answer, PATIENCE unless given.
     """
 
     provenance: Provenance
@@ -269,12 +292,14 @@ class ApartBackbone(Apart):
         trained: Path | None = None,
         root: str | Path = ".",
         hidden: tuple[Path, ...] = (),
+        patience: float | None = None,
     ) -> None:
         root = Path(root).resolve()
-        weights = weights_file(config, root, trained.absolute() if trained else None)
-        self._config, self._contract, self._root = config, contract, root
         self._trained = trained.absolute() if trained else None
-        super().__init__(f"model {config.name}", Rights.of(config, root, weights, hidden), self._embed_all)
+        self._weights = weights_file(config, root, self._trained)
+        self._config, self._contract, self._root = config, contract, root
+        rights = Rights.of(config, root, self._weights, hidden)
+        super().__init__(f"model {config.name}", rights, self._answer_all, patience)
 
     def __enter__(self) -> Self:
         """Start it, and wait until the model is loaded; InputError says why it is not."""
@@ -290,33 +315,45 @@ class ApartBackbone(Apart):
         """The provenance by the process's first word."""
         device, isolation = (str(word.get(key)) for key in ("device", "isolation"))
         if not re.fullmatch(r"[a-z]{1,16}", device) or isolation not in {"landlock", "none"}:
-            raise InputError(f"{self.name}: its process is on {device[:80]!r}, expected a device")
+            raise EndedError(f"{self.name}: its process is on {device[:80]!r}, expected a device")
         _meet(word)
         return provenance_with(self._config, self._trained, device, isolation)
 
-    def _embed_all(self, pipe: Connection, isolation: Isolation) -> None:
+    def _answer_all(self, pipe: Connection, isolation: Isolation) -> None:
         before = frozenset(sys.modules)
         backbone, provenance = load_backbone(self._config, self._root, self._trained)
         tell(pipe, device=provenance.device, isolation=isolation, modules=_new_modules(before))
         with threadpool_limits(1):
             while True:
-                iq, index = pipe.recv()
+                question = pipe.recv()
                 try:
-                    rows = embed_batch(backbone, iq, index, self._contract)
+                    if isinstance(question, Shown):
+                        _send_rows(pipe, embed_batch(backbone, *question))
+                    else:
+                        scenes = {task: (own.iq, own.index) for task, own in question.items()}
+                        contracts = {task: own.contract for task, own in question.items()}
+                        cost = cost_of(self._config, backbone, provenance, scenes, {}, self._weights, contracts)
+                        tell(pipe, cost=cost.model_dump(mode="json"))
                 except InputError as error:
                     tell_fault(pipe, self.name, error)
-                    continue
-                tell(pipe, width=rows.shape[1])
-                if rows.size:
-                    pipe.send_bytes(rows.tobytes())
 
-    def __call__(self, iq: IQ, index: pa.Table) -> Embeddings:
+    def __call__(self, iq: IQ, index: pa.Table, contract: Contract | None = None) -> Embeddings:
         """Embeddings ``[n, D]`` of scenes; of their index rows it is shown rate, carrier and reference symbol alone."""
-        shown = index.select([name for name in SHOWN if name in index.column_names])
-        width = self.ask((iq, shown)).get("width")
+        width = self.ask(Shown.of(iq, index, contract or self._contract)).get("width")
         if not isinstance(width, int) or not 0 <= width <= _WIDEST:
-            raise InputError(f"{self.name}: its process returns rows of {width!r} numbers, expected at most {_WIDEST}")
+            raise EndedError(f"{self.name}: its process returns rows of {width!r} numbers, expected at most {_WIDEST}")
         rows = np.frombuffer(self.receive(4 * len(iq) * width), np.float32).reshape(len(iq), width)
         if not np.isfinite(rows).all():
             raise NotFiniteError(f"{self.name}: embed: NaN or infinity, expected finite values")
         return rows
+
+    def cost(self, scenes: Mapping[TaskID, Shown]) -> Cost:
+        """What it is and costs, counted there on scenes by task (``cost_of``), without what embeddings say."""
+        name = f"{self.name}: cost"
+        return parse(Cost, self.ask(dict(scenes)).get("cost"), name)
+
+
+def _send_rows(pipe: Connection, rows: Embeddings) -> None:
+    tell(pipe, width=rows.shape[1])
+    if rows.size:
+        pipe.send_bytes(rows.tobytes())

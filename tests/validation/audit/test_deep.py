@@ -1,6 +1,5 @@
 """What only --deep can see: a sample or a readout that was forged before everything above it was made again."""
 
-import pickle
 from dataclasses import replace
 
 import emma_miniature as miniature
@@ -8,7 +7,6 @@ import numpy as np
 import pytest
 
 from common.columns import matrix_to_lists
-from emma.audit.apart import Answer
 from emma.audit.verify import Results, verify
 from emma.audit.verify.deep import Refitted, Regenerated
 from emma.audit.verify.draws import Draw
@@ -17,6 +15,7 @@ from emma.audit.verify.samples import Samples
 from emma.captures.adapters import REAL_SPLIT
 from emma.data.embeddings import Embeddings
 from emma.data.labels import AZIMUTH, read_labels
+from emma.data.provenance import Provenance
 from emma.data.reference import Reference
 from emma.data.scenes import SceneChunk, iterate_scenes
 from emma.evaluation.fitting import PREDICTION_SCHEMA
@@ -124,18 +123,26 @@ def test_a_forged_readout_under_new_hashes_is_seen_by_the_fit_alone(tmp_path, mo
 def test_embeddings_of_a_gpu_are_compared_within_a_tolerance_of_their_own(pristine, monkeypatch, change, device, seen):
     results = Results(pristine / "results", pristine, pristine)
 
-    def again(job):
-        found = []
-        for part, _ in job.parts:
-            index, _ = pickle.loads(part.read_bytes())
-            model, task = job.config.name, index["task"][0].as_py()
-            captured = index["split"][0].as_py() == REAL_SPLIT
-            place = results.layout.capture_embeddings("mini_los", model)
-            rows = Embeddings.read(place if captured else results.layout.embeddings(model, task)).of(index["scene_id"])
-            found.append(rows + np.float32(change * np.abs(rows).max()) if rows.size else rows)
-        return Answer(tuple(found), device, None)
+    class OnDevice:
+        """Gives the rows of the results again, moved by a share of the largest."""
 
-    monkeypatch.setattr("emma.audit.verify.embedded.ask", again)
+        def __init__(self, config, contract, **kwargs):
+            self.provenance = Provenance.of(config.name, config, "unknown").model_copy(update={"device": device})
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *raised):
+            pass
+
+        def __call__(self, iq, index, contract):
+            model, captured = self.provenance.name, index["split"][0].as_py() == REAL_SPLIT
+            place = results.layout.capture_embeddings("mini_los", model)
+            path = place if captured else results.layout.embeddings(model, index["task"][0].as_py())
+            rows = Embeddings.read(path).of(index["scene_id"])
+            return rows + np.float32(change * np.abs(rows).max()) if rows.size else rows
+
+    monkeypatch.setattr("emma.audit.verify.embedded.ApartBackbone", OnDevice)
     (outcome,) = verify(results, [Reembedded(Samples(Draw(0)))])
     assert outcome.checked > 0
     assert any("differs by" in fault for fault in outcome.faults) == seen

@@ -11,12 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from common.errors import InputError
-from common.files import parse
-from emma.audit.apart import Answer, Counting, Job, ask
 from emma.audit.verify.base import Check
 from emma.audit.verify.levels import Level
 from emma.audit.verify.results import Results
 from emma.audit.verify.samples import Part, Place, Samples, Wanted, tables_of
+from emma.backbones.apart import ApartBackbone, EndedError, Shown
 from emma.backbones.config import ModelConfig, config_file, load_model_config
 from emma.backbones.dense import task_contract
 from emma.backbones.features import dead_features
@@ -33,7 +32,20 @@ EMBEDDED = 1e-3
 #: bits (TF32), 5e-4 each, and add up in another order.
 EMBEDDED_ON_GPU = 1e-2
 
+#: Seconds that a backbone may take to load or to answer, and per scene that it is asked.
+SECONDS, PER_SCENE = 600.0, 2.0
+
 _NOT_AGAIN = "tables of embeddings not made again"
+
+
+def _again(model: ApartBackbone, part: Part, contract: Contract) -> np.ndarray | str:
+    """Embeddings ``[n, D]`` of scenes, or why the model refuses them."""
+    try:
+        return model(*part.read(), contract)
+    except EndedError:
+        raise
+    except InputError as error:
+        return str(error)
 
 
 def own_config(results: Results, model: str) -> ModelConfig | str:
@@ -118,40 +130,37 @@ class Reembedded(Check):
             return
         weights = results.layout.weights(config.name)
         assert results.code is not None
-        job = Job(
-            config,
-            results.code.resolve(),
-            weights.resolve() if weights.is_file() else None,
-            [(part.path, contracts[table.path]) for table, part in wanted],
-            sum(len(part.ids) for _, part in wanted),
-            counted,
-        )
         first = wanted[0][0].path if wanted else results.layout.run(config.name)
+        patience = SECONDS + PER_SCENE * max((len(part.ids) for _, part in wanted), default=0)
+        trained = weights.resolve() if weights.is_file() else None
+        hidden = (results.layout.root.absolute(),)
         with self.item(first):
             try:
-                answer = ask(job)
+                with ApartBackbone(
+                    config, config, trained=trained, root=results.code, hidden=hidden, patience=patience
+                ) as model:
+                    self._compare(model, wanted, contracts)
+                    if counted:
+                        self._cost(results, model, counted)
             except InputError as error:
                 self.costs[config.name] = str(error)
                 raise InputError(f"{first}: {error}") from None
-            self._compare(results, config, wanted, answer)
-            if counted:
-                self._cost(results, config, answer)
 
     @staticmethod
     def _contract(results: Results, config: ModelConfig, table: Wanted) -> Contract:
         return config if table.captured is not None else task_contract(config, results.manifest().tasks[table.task])
 
     def _compare(
-        self, results: Results, config: ModelConfig, wanted: list[tuple[Wanted, Part]], answer: Answer
+        self, model: ApartBackbone, wanted: list[tuple[Wanted, Part]], contracts: dict[Path, Contract]
     ) -> None:
-        pairs = zip(wanted, answer.embeddings, strict=True)
-        for path, own in groupby(pairs, lambda pair: pair[0][0].path):
+        for path, own in groupby(wanted, lambda pair: pair[0].path):
+            again = [(part.ids, _again(model, part, contracts[path])) for _, part in own]
             with self.item(path):
                 given = Embeddings.read(path)
-                devices = {answer.device, given.provenance.device}
+                devices = {model.provenance.device, given.provenance.device}
                 allowed = EMBEDDED if devices == {"cpu"} else EMBEDDED_ON_GPU
-                for (_, part), expected in own:
-                    self._part(path, config.name, given, part.ids, expected, allowed)
+                for ids, expected in again:
+                    self._part(path, model.provenance.name, given, ids, expected, allowed)
 
     def _part(
         self,
@@ -178,7 +187,7 @@ class Reembedded(Check):
             row, worst = int(distance.argmax()), distance.max()
             self.fault(path, f"scene_id {ids[row]}: differs by {worst:.1e} from what {model} gives")
 
-    def _counted(self, results: Results, config: ModelConfig) -> dict[TaskID, Counting]:
+    def _counted(self, results: Results, config: ModelConfig) -> dict[TaskID, Shown]:
         """What to count a model's cost on: the first scenes of each of its tasks; nothing where some are not there."""
         if config.name not in results.costed():
             return {}
@@ -191,20 +200,24 @@ class Reembedded(Check):
             index, iq = first
             contract = task_contract(config, results.manifest().tasks[task])
             size = config.batch_size
-            found[task] = Counting(iq[:size], index.slice(0, size), contract)
+            found[task] = Shown.of(iq[:size], index.slice(0, size), contract)
         return found
 
-    def _cost(self, results: Results, config: ModelConfig, answer: Answer) -> None:
-        """Keep the cost that a process counted; features that are dead are counted here, on the embeddings at hand."""
-        if not isinstance(answer.cost, dict):
-            self.costs[config.name] = str(answer.cost)
+    def _cost(self, results: Results, model: ApartBackbone, counted: dict[TaskID, Shown]) -> None:
+        """Keep the cost that a process counts; features that are dead are counted here, on the embeddings at hand."""
+        name = model.provenance.name
+        try:
+            cost = model.cost(counted)
+        except EndedError:
+            raise
+        except InputError as error:
+            self.costs[name] = str(error)
             return
-        cost = parse(Cost, answer.cost, f"model {config.name}: cost")
         tasks = {}
         for task, own in cost.tasks.items():
-            given = results.embeddings(config.name, task).of(results.labelled(task, Split.TRAIN)["scene_id"])
+            given = results.embeddings(name, task).of(results.labelled(task, Split.TRAIN)["scene_id"])
             tasks[task] = own.model_copy(update={"dead_features": dead_features(given)})
-        self.costs[config.name] = cost.model_copy(update={"tasks": tasks})
+        self.costs[name] = cost.model_copy(update={"tasks": tasks})
 
 
 class Counted(Check):

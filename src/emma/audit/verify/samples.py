@@ -34,6 +34,11 @@ class Part(NamedTuple):
     path: Path
     ids: pa.ChunkedArray
 
+    def read(self) -> tuple[IQ, pa.Table]:
+        """The scenes, complex64 ``[n, A, T]``, and their index rows; this process wrote the file."""
+        index, iq = pickle.loads(self.path.read_bytes())
+        return iq, index
+
 
 class Samples:
     """Scenes to embed again by their place.
