@@ -1,15 +1,11 @@
 """Validate a submitted bundle of predictions and score it: one line per fault and status 2, or a run record."""
 
-import argparse
 import sys
 from pathlib import Path
 
-from common.errors import InputError, OneLineParser, natural, run_script
+from common.errors import OneLineParser, natural, run_script
 from emma.audit.submissions import Bundle, Expected, require_own, score, validate, write_scored
-from emma.data.protocols import board_protocols
-from emma.data.release import load_manifest, read_assigned
 from emma.data.tables import without_pandas
-from emma.results.layout import Layout
 from emma.tasks import Split
 
 
@@ -29,7 +25,7 @@ def main() -> None:
     bundle = Bundle(arguments.bundle)
     if arguments.out is not None:
         require_own(arguments.out, bundle.manifest.model)
-    expected = _expected(arguments)
+    expected = Expected.read(arguments.results, arguments.eval_split, arguments.seed, arguments.taken)
     faults = validate(bundle, expected)
     if faults:
         sys.stderr.write("".join(f"{' '.join(fault.split())}\n" for fault in faults))
@@ -45,22 +41,6 @@ def main() -> None:
         sys.stdout.write(f"{arguments.bundle}: valid, {told}; it would stand on the board as submitted\n")
         return
     write_scored(scored, expected, arguments.out)
-
-
-def _expected(arguments: argparse.Namespace) -> Expected:
-    """The release's folds, built again from the frozen indexes."""
-    layout = Layout(arguments.results)
-    manifest = load_manifest(layout.manifest)
-    folds = {}
-    for task, spec in manifest.tasks.items():
-        splits = (Split.TRAIN, arguments.eval_split)
-        assigned = [read_assigned(manifest, task, split, layout.index(task, split)) for split in splits]
-        for name, protocol in board_protocols(spec).items():
-            for value in protocol.eval_values():
-                folds[task, name, value] = protocol.fold(value, *assigned, arguments.seed)
-    if not folds:
-        raise InputError(f"{arguments.results}: no fold to submit to")
-    return Expected(manifest, folds, arguments.seed, arguments.eval_split, frozenset(arguments.taken))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 from common.errors import InputError, OneLineParser, run_script
 from common.files import read_text, write_json, write_text
 from emma.audit.submissions import SubmissionManifest
+from emma.audit.submissions.pull_request import ModelCard
 from emma.backbones.config import ModelConfig
 from emma.captures.settings import CaptureSet
 from emma.data.release import HoldoutCommitment, ReleaseConfig
@@ -32,6 +33,7 @@ from workflow_support.matched import SHARED, TAKEN
 #: What the generator adds: records of the mappings that a capture set hands on to it, by the name of their tables.
 RECIPES: tuple[type[BaseModel], ...] = (AnyArray, Sounding, Impulse, Keyed, Surrogate)
 SCHEMAS: dict[str, type[BaseModel]] = {
+    "card": ModelCard,
     "captures": CaptureSet,
     "config": ProjectConfig,
     "holdout": HoldoutCommitment,

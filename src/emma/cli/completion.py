@@ -47,5 +47,4 @@ def options(name: str, command: ModuleType | Program) -> list[str]:
         parser = OneLineParser(f"emma {name}")
         command.add_options(parser)
         text = parser.format_usage()
-    found = sorted({"--help", *re.findall(r"--[a-z][a-z-]*", text)})
-    return [option for option in found if not (isinstance(command, Program) and option in (command.refused or ()))]
+    return sorted({"--help", *re.findall(r"--[a-z][a-z-]*", text)})

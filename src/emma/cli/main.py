@@ -22,9 +22,8 @@ COMMANDS: dict[str, ModuleType | Program] = {
     "check": Program("check_backbone", "Look at a backbone before a run, on 16 scenes per task."),
     "captures check": Program("check_captures", "Say what a folder of captures holds, and what is missing."),
     "submit check": Program(
-        "score_submission",
-        "Validate a bundle of predictions and show its scores, as a maintainer would.",
-        ("--out", "a check writes nothing; expected scripts/score_submission.py for it"),
+        "check_submission",
+        "Say of submitted predictions what a maintainer would say: their faults, or their scores.",
     ),
     "verify": Program("verify", "Compute every hash, fold, fit and number of finished results again."),
     "archive": archive,

@@ -25,20 +25,16 @@ class Program:
     Attributes:
         name: of its file, without ``.py``.
         summary: its line in the help.
-        refused: options of the program that the command does not take, and why.
     """
 
     name: str
     summary: str
-    refused: tuple[str, str] | None = None
 
     def run(self, command: str, options: list[str]) -> None:
         """Run it as ``emma COMMAND``, to its end; a status other than 0 is a SystemExit."""
         path = PROGRAMS / f"{self.name}.py"
         if not path.is_file():
             raise InputError(f"{path}: no such program; expected EMMA installed from its checkout (pip install -e .)")
-        if self.refused and any(option.partition("=")[0] == self.refused[0] for option in options):
-            raise InputError(f"emma {command}: {self.refused[0]}: {self.refused[1]}")
         sys.argv = [f"emma {command}", *options]
         sys.path.insert(0, str(PROGRAMS))
         importlib.import_module(self.name).main()

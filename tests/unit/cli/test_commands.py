@@ -84,8 +84,8 @@ def test_a_program_is_called_by_the_command_s_name(monkeypatch, capsys, tmp_path
     assert capsys.readouterr().out.startswith("usage: emma submit check ")
     with pytest.raises(InputError, match="nowhere: expected a folder of results or a release archive"):
         emma(monkeypatch, "verify", tmp_path / "nowhere")
-    with pytest.raises(InputError, match="emma submit check: --out: a check writes nothing"):
-        emma(monkeypatch, "submit", "check", "x", "--out=y")
+    with pytest.raises(InputError, match="expected a folder, or both --base and --head"):
+        emma(monkeypatch, "submit", "check")
 
 
 def test_programs_of_the_folder_that_it_is_called_in_never_run(monkeypatch, tmp_path):
@@ -301,7 +301,7 @@ def completion():
         ("captures ", ["check"]),
         ("run --re", ["--release"]),
         ("captures check x --ad", ["--adapter"]),
-        ("submit check --o", []),
+        ("submit check --he", ["--head", "--help"]),
         ("run --release t", ["tiny"]),
         ("run --release v", ["v0.1"]),
         ("run --models d", ["dsp"]),

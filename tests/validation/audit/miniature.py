@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import yaml
 
 from common.files import parse, read_json, write_json, write_text
@@ -45,6 +46,7 @@ from emma.results.leaderboard import build_board
 from emma.results.records import Board, RunRecord
 from emma.results.runs import collect_run, stress_report
 from emma.tasks import Split
+from emma.version import HARNESS_VERSION
 
 RELEASE = {
     "release": "mini",
@@ -413,3 +415,35 @@ def publish_page(results: Path) -> None:
     texts = {"html": build_page(board, drawn, report), "md": markdown(board), "tex": tex(board)}
     for kind, text in texts.items():
         write_text(results / f"leaderboard.{kind}", text)
+
+
+def make_bundle(results, folder, model="guest"):
+    """A bundle with the predictions of the miniature's model `many`, its rows shuffled, its targets wrong."""
+    manifest = load_manifest(results / "release/manifest.json")
+    rng = np.random.default_rng(0)
+    for path in sorted((results / "folds/many").glob("*/*/*/predictions.parquet")):
+        task, protocol, value = path.parts[-4:-1]
+        if protocol.endswith("leave-one-snr-regime-out") and task in manifest.stress_regimes:
+            continue
+        names = ["scene_id", "target", "scores"] + ["turn"] * (task == "E-ID-FP")
+        table = pq.read_table(path).select(names).replace_schema_metadata()
+        # The first scene's label on every row: of any type, and wrong.
+        wrong = table["target"].take(np.zeros(table.num_rows, int))
+        table = table.set_column(1, table.schema.field("target"), wrong).take(rng.permutation(table.num_rows))
+        out = folder / "predictions" / task / protocol / f"{value}.parquet"
+        out.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, out)
+    parameters = {"E-LOC-AOA": 14, "E-LOC-LOS": 7, "E-ID-FP": 12, "E-SC-ANOM": 24, "E-CH-CSI": 28, "E-S2T-QA": 28}
+    content = {
+        "model": model,
+        "pretraining": "unknown",
+        "data_release_hash": manifest.data_release_hash,
+        "harness_version": HARNESS_VERSION,
+        "seed": 0,
+        "readouts": {
+            task.value: {"kind": spec.readout.kind, "embedding_dim": 6, "parameters": parameters[task.value]}
+            for task, spec in manifest.tasks.items()
+        },
+    }
+    (folder / "submission.yaml").write_text(yaml.safe_dump(content))
+    return folder

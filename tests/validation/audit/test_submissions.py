@@ -13,51 +13,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from emma_miniature import publish_board
+from emma_miniature import make_bundle, publish_board
 
 from common.errors import InputError, run_script
 from emma.audit.submissions import require_own
 from emma.audit.verify import Results, verify
-from emma.data.release import load_manifest
-from emma.version import HARNESS_VERSION
 
 ROOT = Path(__file__).resolve().parents[3]
 PLACE = "predictions/E-LOC-LOS/leave-one-environment-out/E_URBAN.parquet"
 UNIT = "predictions/E-ID-FP/leave-one-unit-out/U01.parquet"
 TENSOR = "predictions/E-CH-CSI/leave-one-environment-out/E_URBAN.parquet"
 TEXT = "predictions/E-S2T-QA/leave-one-snr-regime-out/low.parquet"
-
-
-def make_bundle(results, folder, model="guest"):
-    """A bundle with the predictions of the miniature's model `many`, its rows shuffled, its targets wrong."""
-    manifest = load_manifest(results / "release/manifest.json")
-    rng = np.random.default_rng(0)
-    for path in sorted((results / "folds/many").glob("*/*/*/predictions.parquet")):
-        task, protocol, value = path.parts[-4:-1]
-        if protocol.endswith("leave-one-snr-regime-out") and task in manifest.stress_regimes:
-            continue
-        names = ["scene_id", "target", "scores"] + ["turn"] * (task == "E-ID-FP")
-        table = pq.read_table(path).select(names).replace_schema_metadata()
-        # The first scene's label on every row: of any type, and wrong.
-        wrong = table["target"].take(np.zeros(table.num_rows, int))
-        table = table.set_column(1, table.schema.field("target"), wrong).take(rng.permutation(table.num_rows))
-        out = folder / "predictions" / task / protocol / f"{value}.parquet"
-        out.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table, out)
-    parameters = {"E-LOC-AOA": 14, "E-LOC-LOS": 7, "E-ID-FP": 12, "E-SC-ANOM": 24, "E-CH-CSI": 28, "E-S2T-QA": 28}
-    content = {
-        "model": model,
-        "pretraining": "unknown",
-        "data_release_hash": manifest.data_release_hash,
-        "harness_version": HARNESS_VERSION,
-        "seed": 0,
-        "readouts": {
-            task.value: {"kind": spec.readout.kind, "embedding_dim": 6, "parameters": parameters[task.value]}
-            for task, spec in manifest.tasks.items()
-        },
-    }
-    (folder / "submission.yaml").write_text(yaml.safe_dump(content))
-    return folder
 
 
 def submit(folder, results, *options):

@@ -6,7 +6,7 @@ board.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -19,9 +19,11 @@ from common.errors import InputError
 from common.files import parse, read_yaml
 from emma.data.folds import Fold
 from emma.data.foreign import foreign_schema, is_text, leaf, read_untrusted
+from emma.data.protocols import board_protocols
 from emma.data.provenance import DeclaredReadout, Pretraining
-from emma.data.release import DataReleaseManifest
+from emma.data.release import DataReleaseManifest, load_manifest, read_assigned
 from emma.evaluation.fitting import PREDICTION_SCHEMA
+from emma.results.layout import Layout
 from emma.tasks import Split, Strict, Target, TaskID
 
 MANIFEST_NAME = "submission.yaml"
@@ -90,6 +92,29 @@ class Expected:
     seed: int
     eval_split: Split
     taken: frozenset[str] = frozenset()
+
+    @classmethod
+    def read(
+        cls, results: str | Path, eval_split: Split = Split.DEV, seed: int = 0, taken: Iterable[str] = ()
+    ) -> Expected:
+        """What results of a release ask for: its folds are built again from the frozen indexes.
+
+        Raises:
+            InputError: no manifest, indexes that are not the manifest's, or no fold.
+        """
+        layout = Layout(results)
+        manifest = load_manifest(layout.manifest)
+        folds = {}
+        for task, spec in manifest.tasks.items():
+            train, scored = (
+                read_assigned(manifest, task, split, layout.index(task, split)) for split in (Split.TRAIN, eval_split)
+            )
+            for name, protocol in board_protocols(spec).items():
+                for value in protocol.eval_values():
+                    folds[task, name, value] = protocol.fold(value, train, scored, seed)
+        if not folds:
+            raise InputError(f"{results}: no fold to submit to")
+        return cls(manifest, folds, seed, eval_split, frozenset(taken))
 
     def of(self, bundle: Bundle) -> Iterator[FoldKey]:
         """The folds of the tasks that a bundle declares."""
