@@ -7,10 +7,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 # One bar per rule on a terminal, a few lines elsewhere and in CI; the log of a job that failed in any case.
 SNAKEMAKE := $(if $(filter true 1,$(CI)),TTY_INTERACTIVE=0 )$(BIN)/snakemake --logger rich --cores $(CORES)
-PYTHON_SOURCES := src scripts tests benchmarks examples
+PYTHON_SOURCES := src scripts tests benchmarks examples docs
 PIP := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 
-.PHONY: help setup cluster leaderboard reports test test-code test-validity test-cluster lint types format freeze bench clean
+.PHONY: help setup cluster leaderboard reports test test-code test-validity test-cluster lint types format docs freeze bench clean
 
 help:  ## list the targets
 	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / { printf "make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -87,6 +87,11 @@ format: setup  ## mend the style
 	$(BIN)/ruff check --fix $(PYTHON_SOURCES)
 	$(BIN)/ruff format $(PYTHON_SOURCES)
 	$(BIN)/snakefmt Snakefile workflow
+
+# Strict: a dead link ends it. It opens from disk, and fetches nothing from the net.
+docs: setup  ## build the documentation site: site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+	@echo "The documentation: site/index.html"
 
 # After a change of scenes, labels, specs or scoring that is meant: records the hashes of the releases that ship.
 freeze: setup  ## record the hashes of changed releases

