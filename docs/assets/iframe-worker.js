@@ -5,13 +5,14 @@ if (location.protocol === "file:") {
       super()
       const frame = document.body.appendChild(document.createElement("iframe"))
       frame.hidden = true
+      const base = new URL(url, location.href)
       const scope = frame.contentWindow
       scope.document.open()
       scope.document.write("<!doctype html><title>search</title>")
       scope.document.close()
       const load = source => new Promise((done, failed) => {
         const script = scope.document.createElement("script")
-        script.src = new URL(source, url)
+        script.src = new URL(source, base).href
         script.onload = done
         script.onerror = failed
         scope.document.head.appendChild(script)
@@ -22,7 +23,7 @@ if (location.protocol === "file:") {
         this.dispatchEvent(event)
         if (this.onmessage) this.onmessage(event)
       }
-      const loaded = load(url)
+      const loaded = load(base)
       this.postMessage = data => loaded.then(() => scope.dispatchEvent(new scope.MessageEvent("message", { data })))
       this.terminate = () => frame.remove()
     }

@@ -39,7 +39,9 @@ class _Line:
 def on_page_markdown(markdown: str, config: MkDocsConfig, **_: Any) -> str:
     """Replace each block by its drawings, and each picture in SVG by its text, which follows the page's colours."""
     folder = Path(config.docs_dir)
-    markdown = PICTURE.sub(lambda found: f"<div>{(folder / found[1]).read_text(encoding='utf-8')}</div>", markdown)
+    markdown = PICTURE.sub(
+        lambda found: f'<div class="picture">{(folder / found[1]).read_text(encoding="utf-8")}</div>', markdown
+    )
     return BLOCK.sub(lambda found: drawn(found[1], found[2]), markdown)
 
 
