@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -46,11 +47,16 @@ def on_page_markdown(markdown: str, config: MkDocsConfig, **_: Any) -> str:
 
 
 def drawn(direction: str, text: str) -> str:
-    """The HTML of a block `A --> B`, one arrow per line."""
+    """The HTML of a block `A --> B`, one arrow per line; parts with an empty line between are drawn apart."""
+    parts = [picture for part in text.split("\n\n") for picture in _drawn(direction == "LR", part)]
+    return '<div class="graph">' + "".join(parts) + "</div>\n"
+
+
+def _drawn(sideways: bool, text: str) -> Iterator[str]:
+    """The SVG of each connected part of some arrows."""
     pairs = re.findall(r"^\s*([\w.]+) --> ([\w.]+)\s*$", text, re.MULTILINE)
     if len(pairs) != len([line for line in text.splitlines() if line.strip()]):
         raise ValueError("a diagram: expected one arrow `A --> B` per line")
-    sideways = direction == "LR"
     vertices = {name: Vertex(name) for name in dict.fromkeys(name for pair in pairs for name in pair)}
     for name, vertex in vertices.items():
         size = (len(name) * LETTER + MARGIN, HEIGHT)
@@ -58,8 +64,8 @@ def drawn(direction: str, text: str) -> str:
     edges = [Edge(vertices[above], vertices[below]) for above, below in pairs]
     for edge in edges:
         edge.view = _Line()
-    parts = [laid_out(part, sideways) for part in Graph([*vertices.values()], edges).C]
-    return '<div class="graph">' + "".join(parts) + "</div>\n"
+    for part in Graph([*vertices.values()], edges).C:
+        yield laid_out(part, sideways)
 
 
 def laid_out(part: Any, sideways: bool) -> str:
@@ -84,6 +90,7 @@ def laid_out(part: Any, sideways: bool) -> str:
     top = min(y - h / 2 for _, y, _, h in boxes.values()) - 8
     bottom = max(y + h / 2 for _, y, _, h in boxes.values()) + 8
     size = f'viewBox="{left:.0f} {top:.0f} {right - left:.0f} {bottom - top:.0f}" width="{right - left:.0f}"'
+    size += f' style="min-width:min({right - left:.0f}px,37rem)"'
     names = [
         f'<rect x="{x - w / 2:.1f}" y="{y - h / 2:.1f}" width="{w:.1f}" height="{h:.1f}" rx="6"/>'
         f'<text x="{x:.1f}" y="{y + 4.5:.1f}">{html.escape(name)}</text>'
