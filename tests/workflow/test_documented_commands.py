@@ -251,7 +251,7 @@ def lines_of(page, *programs):
 
 
 def test_the_tutorial_leads_to_a_row_of_ones_own(visit):
-    """Its commands in their order; the run that holds the others is planned, what takes longer is run by another test."""
+    """Its commands in their order; of runs the last is planned, and what takes longer is run by another test."""
     lines = lines_of("docs/tutorial.md", "emma ")
     *others, run = [line for line in lines if line.startswith("emma run")]
     assert all(run.startswith(other) for other in others)
