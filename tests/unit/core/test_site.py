@@ -4,6 +4,7 @@ import html
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -77,3 +78,25 @@ def test_reference_pages_hold_what_they_are_made_from(site):
 def test_the_search_index_is_in_the_site(site):
     index = (site / "search/search_index.js").read_text()
     assert "leave-one-environment-out" in index
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="no Chromium here: tests/install_tools.sh installs it")
+def test_from_disk_the_search_finds_and_no_page_is_cut(site):
+    """In a browser: nothing is fetched but files, nothing is printed, and only tables, code and pictures scroll."""
+    driver = pytest.importorskip("playwright.sync_api", reason="no playwright here: make setup installs it")
+    heard = []
+    with driver.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.on("console", lambda message: heard.append(message.text))
+        page.on("pageerror", lambda error: heard.append(str(error)))
+        page.on("request", lambda asked: None if asked.url.startswith(("file:", "data:")) else heard.append(asked.url))
+        page.goto((site / "index.html").as_uri())
+        page.locator(".md-search__input").fill("rank range")
+        page.locator(".md-search-result__link", has_text="Glossary").first.wait_for(timeout=10_000)
+        page.set_viewport_size({"width": 375, "height": 800})
+        for name in ("index", "architecture", "results", "reference/options", "reference/python"):
+            page.goto((site / f"{name}.html").as_uri())
+            assert page.evaluate("document.documentElement.scrollWidth") == 375, name
+        browser.close()
+    assert heard == []
