@@ -10,6 +10,7 @@ import os
 import posixpath
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -44,16 +45,21 @@ CALLED = (
     "verify",
     "write_schemas",
 )
+#: An attribute in a record's docstring: its name, and what stands behind it up to the next one.
+ATTRIBUTE = re.compile(r"^ *(\w+): (.*(?:\n(?! *\w+: ).*)*)", re.MULTILINE)
 #: Modules of scripts/ that are no programs.
 NO_PROGRAMS = {"generator", "run"}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that no file of docs/ holds."""
+    # Of this checkout, wherever EMMA is installed from.
+    sys.path[:0] = [str(ROOT / "src"), str(ROOT / "scripts")]
     for source, target in MOVED.items():
         files.append(File.generated(config, target, content=moved(source, target)))
     files.append(File.generated(config, "reference/options.md", content=options()))
     files.append(File.generated(config, "reference/schemas.md", content=schemas()))
+    files.append(File.generated(config, "reference/board.md", content=board()))
     return files
 
 
@@ -88,7 +94,6 @@ def relinked(text: str, source: str, target: str) -> str:
 
 def options() -> str:
     """What `--help` says of every command of `emma` and of every program."""
-    sys.path[:0] = [str(ROOT / "src"), str(ROOT / "scripts")]
     main = importlib.import_module("emma.cli.main")
     with mock.patch.dict(os.environ, {"COLUMNS": "100"}):
         commands = {f"emma {name}": helped(main.main, "emma", *name.split(), "--help") for name in main.COMMANDS}
@@ -137,28 +142,44 @@ def schemas() -> str:
         "",
     ]
     for path in sorted((ROOT / "config/schemas").glob("*.json")):
-        schema = json.loads(path.read_text(encoding="utf-8"))
-        lines += [f"## {path.name}", ""]
-        for name, record in [(schema.get("title", path.stem), schema), *sorted(schema.get("$defs", {}).items())]:
-            lines += [f"### {name} in {path.name}" if record is not schema else f"### {name}", ""]
-            lines += [plain(record.get("description", "")), ""]
-            if "enum" in record:
-                lines += ["One of " + ", ".join(f"`{value}`" for value in record["enum"]) + ".", ""]
-            if "properties" in record:
-                lines += table(record)
+        lines += [f"## {path.name}", "", *records(json.loads(path.read_text(encoding="utf-8")), path.name)]
     return "\n".join(lines)
 
 
-def table(record: dict[str, Any]) -> list[str]:
-    """One row per key of a record."""
+def board() -> str:
+    """The keys of leaderboard.json and of the records in it."""
+    schema = importlib.import_module("emma.results.records").Board.model_json_schema()
+    lines = [
+        "# The board's file",
+        "",
+        "Every key of `leaderboard.json`. `leaderboard.schema.json` beside it is the same as a JSON Schema, which",
+        "`emma verify` compares. What the main numbers mean: [read a board](../reading.md).",
+        "",
+        *records(schema, "leaderboard.json"),
+    ]
+    return "\n".join(lines)
+
+
+def records(schema: dict[str, Any], name: str) -> Iterator[str]:
+    """A heading, what it is, and a table of keys for a schema and each record in it."""
+    for title, record in [(schema.get("title", name), schema), *sorted(schema.get("$defs", {}).items())]:
+        said, _, attributes = record.get("description", "").partition("Attributes:")
+        yield from (f"### {title}" if record is schema else f"### {title} in {name}", "", plain(said), "")
+        if "enum" in record:
+            yield from ("One of " + ", ".join(f"`{value}`" for value in record["enum"]) + ".", "")
+        if "properties" in record:
+            yield from table(record, dict(ATTRIBUTE.findall(attributes)))
+
+
+def table(record: dict[str, Any], attributes: dict[str, str]) -> Iterator[str]:
+    """One row per key of a record, with its own description or that of the record's attributes."""
     required = set(record.get("required", ()))
-    rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
+    yield from ("| key | type | default | meaning |", "|---|---|---|---|")
     for key, value in record["properties"].items():
         default = "required" if key in required else f"`{json.dumps(value.get('default'))}`"
-        if default == "`null`":
-            default = "none"
-        rows.append(f"| `{key}` | {kind(value)} | {default} | {plain(value.get('description', ''))} |")
-    return [*rows, ""]
+        meaning = plain(value.get("description", attributes.get(key, "")))
+        yield f"| `{key}` | {kind(value)} | {'none' if default == '`null`' else default} | {meaning} |"
+    yield ""
 
 
 def kind(value: dict[str, Any]) -> str:

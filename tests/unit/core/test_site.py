@@ -71,6 +71,7 @@ def test_reference_pages_hold_what_they_are_made_from(site):
     schemas = html.unescape((site / "reference/schemas.html").read_text())
     for path in (ROOT / "config/schemas").glob("*.json"):
         assert all(f"<code>{key}</code>" in schemas for key in json.loads(path.read_text()).get("properties", {}))
+    assert "the most multiply-accumulates of a scene" in (site / "reference/board.html").read_text()
     assert "real_captures" in (site / "reference/configuration.html").read_text()
     assert 'id="emma.results.evaluator.Evaluator.evaluate"' in (site / "reference/python.html").read_text()
 
