@@ -95,7 +95,7 @@ def relinked(text: str, source: str, target: str) -> str:
 def options() -> str:
     """What `--help` says of every command of `emma` and of every program."""
     main = importlib.import_module("emma.cli.main")
-    with mock.patch.dict(os.environ, {"COLUMNS": "100"}):
+    with mock.patch.dict(os.environ, {"COLUMNS": "84"}):
         commands = {f"emma {name}": helped(main.main, "emma", *name.split(), "--help") for name in main.COMMANDS}
         names = sorted({path.stem for path in (ROOT / "scripts").glob("*.py")} - NO_PROGRAMS)
         programs = {name: helped(importlib.import_module(name).main, f"{name}.py", "--help") for name in names}
@@ -155,16 +155,16 @@ def board() -> str:
         "Every key of `leaderboard.json`. `leaderboard.schema.json` beside it is the same as a JSON Schema, which",
         "`emma verify` compares. What the main numbers mean: [read a board](../reading.md).",
         "",
-        *records(schema, "leaderboard.json"),
+        *records(schema),
     ]
     return "\n".join(lines)
 
 
-def records(schema: dict[str, Any], name: str) -> Iterator[str]:
-    """A heading, what it is, and a table of keys for a schema and each record in it."""
-    for title, record in [(schema.get("title", name), schema), *sorted(schema.get("$defs", {}).items())]:
+def records(schema: dict[str, Any], name: str = "") -> Iterator[str]:
+    """A heading, what it is, and a table of keys for a schema and each record in it; ``name`` tells headings apart."""
+    for title, record in [(schema["title"], schema), *sorted(schema.get("$defs", {}).items())]:
         said, _, attributes = record.get("description", "").partition("Attributes:")
-        yield from (f"### {title}" if record is schema else f"### {title} in {name}", "", plain(said), "")
+        yield from (f"### {title} in {name}" if name and record is not schema else f"### {title}", "", plain(said), "")
         if "enum" in record:
             yield from ("One of " + ", ".join(f"`{value}`" for value in record["enum"]) + ".", "")
         if "properties" in record:
@@ -172,13 +172,19 @@ def records(schema: dict[str, Any], name: str) -> Iterator[str]:
 
 
 def table(record: dict[str, Any], attributes: dict[str, str]) -> Iterator[str]:
-    """One row per key of a record, with its own description or that of the record's attributes."""
+    """One row per key of a record, with its own description or that of the record's attributes; no empty column."""
     required = set(record.get("required", ()))
-    yield from ("| key | type | default | meaning |", "|---|---|---|---|")
+    rows = [["key", "type", "default", "meaning"]]
     for key, value in record["properties"].items():
-        default = "required" if key in required else f"`{json.dumps(value.get('default'))}`"
+        default = f"`{json.dumps(value.get('default'))}`".replace("`null`", "none")
+        nullable = key in required and {"type": "null"} in value.get("anyOf", ())
         meaning = plain(value.get("description", attributes.get(key, "")))
-        yield f"| `{key}` | {kind(value)} | {'none' if default == '`null`' else default} | {meaning} |"
+        type_of = f"{kind(value)} or null" if nullable else kind(value)
+        rows.append([f"`{key}`", type_of, "required" if key in required else default, meaning])
+    filled = [column for column in zip(*rows, strict=True) if any(column[1:]) and set(column[1:]) != {"required"}]
+    first, *others = zip(*filled, strict=True)
+    for cells in (first, ["---"] * len(first), *others):
+        yield f"| {' | '.join(cells)} |"
     yield ""
 
 
