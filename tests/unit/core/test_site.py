@@ -93,8 +93,9 @@ def test_from_disk_the_search_finds_and_no_page_is_cut(site):
         page.on("pageerror", lambda error: heard.append(str(error)))
         page.on("request", lambda asked: None if asked.url.startswith(("file:", "data:")) else heard.append(asked.url))
         page.goto((site / "index.html").as_uri())
-        page.locator(".md-search__input").fill("rank range")
-        page.locator(".md-search-result__link", has_text="Glossary").first.wait_for(timeout=10_000)
+        page.locator(".md-search__input").press_sequentially("reactive diagnostic")
+        found = page.locator(".md-search-result__link", has_text="The reactive post-boundary diagnostic")
+        found.first.wait_for(timeout=10_000)
         page.set_viewport_size({"width": 375, "height": 800})
         for name in ("index", "architecture", "results", "reference/options", "reference/python"):
             page.goto((site / f"{name}.html").as_uri())
