@@ -59,6 +59,13 @@ def test_programs_and_options_shown_exist(page, program, options):
         assert f'"{option}"' in text, f"{page}: {program} has no {option}"
 
 
+def test_files_that_conda_and_pip_are_given_exist():
+    text = " ".join(" ".join(page.read_text() for page in PAGES).split())
+    named = re.findall(r"(?:conda env create -f|pip install -r) (envs/[\w.]+)", text)
+    assert set(named) == {"envs/emma.yaml", "envs/requirements.txt"}
+    assert yaml.safe_load((ROOT / "envs/emma.yaml").read_text())["dependencies"][-1] == {"pip": ["-r requirements.txt"]}
+
+
 def test_the_verifier_has_help():
     shown = {program for _, program, _ in programs()}
     assert {"scripts/verify.py", "scripts/open_holdout.py"} <= shown
