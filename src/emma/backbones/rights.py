@@ -63,7 +63,7 @@ class Rights:
         Args:
             config: its config; what an option names in the project can be read, unless it is hidden.
             root: the project's folder.
-            weights: the file of its weights.
+            weights: the file of its weights; a control's, which a rule made, fill the network of the pinned file.
             hidden: folders and files that it never sees, beside the project's results and submissions.
             environment: what may name the file of a secret seed.
         """
@@ -74,10 +74,12 @@ class Rights:
         code += [path for path in named if path.resolve() != root and path.resolve().is_relative_to(root)]
         seeds = tuple(Path(environment[name]).absolute() for name in _FILES if environment.get(name))
         closed = tuple(root / name for name in _CLOSED)
+        files = [Path(weights).absolute()] if weights is not None else []
+        files += [root / config.pinned] if config.pinned is not None else []
         return cls(
             root,
             tuple(code),
-            () if weights is None else (Path(weights).absolute(),),
+            tuple(dict.fromkeys(files)),
             (*closed, *(Path(path).absolute() for path in hidden), *seeds),
             config.device != "cpu",
         )

@@ -8,8 +8,10 @@ import torch
 import yaml
 from safetensors.numpy import save_file
 
+from common.confine import landlock_version
 from common.errors import InputError
 from common.hashing import sha256
+from emma.backbones.apart import ApartBackbone
 from emma.backbones.config import ControlConfig, load_model_config
 from emma.backbones.controls import control_weights, original_weights, permuted, running_statistics, unlike_permuted
 from emma.backbones.embed import embed_batch
@@ -296,3 +298,11 @@ def test_a_graph_is_permuted_and_its_statistics_estimated(graph, tmp_path):
     assert unlike_permuted(weights, made, 0, ["m1", "m2", "v1", "v2"]) is None
     with pytest.raises(InputError, match=r"takes none"):
         control_weights(graph, weights, {}, seed=0)
+
+
+@pytest.mark.skipif(not landlock_version(), reason="this system has no Landlock")
+def test_a_confined_control_reads_the_network_that_its_weights_fill(graph, tmp_path):
+    """The file of the network lies anywhere in the project, beside code and weights."""
+    save_file(original_weights(graph), tmp_path / "made.safetensors")
+    with ApartBackbone(graph, graph, trained=tmp_path / "made.safetensors", root=tmp_path) as control:
+        assert control.provenance.isolation == "landlock"
