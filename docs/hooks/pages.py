@@ -76,7 +76,7 @@ def moved(source: str, target: str) -> str:
 def relinked(text: str, source: str, target: str) -> str:
     """Links of a page of the project, relative to its file, as links of the site, relative to its page.
 
-    A link to a file that is no page of the site becomes its name in code letters.
+    A link to a file that is no page of the site becomes its text.
     """
     base, here = posixpath.dirname(source), posixpath.dirname(target)
     pages = {**MOVED, "README.md": "index.md"}
@@ -88,8 +88,7 @@ def relinked(text: str, source: str, target: str) -> str:
             return f"{match[1]}#missing-{path}"
         return f"{match[1]}{posixpath.relpath(page, here or '.')}{match[3] or ''}"
 
-    text = LINK.sub(lead, text)
-    return re.sub(r"\[([^\]]+)\]\(#missing-[^)]*\)", lambda found: f"`{found[1].strip('`')}`", text)
+    return re.sub(r"\[([^\]]+)\]\(#missing-[^)]*\)", r"\1", LINK.sub(lead, text))
 
 
 def options() -> str:
