@@ -16,12 +16,16 @@ from floor_events.protocol import (
     DEFAULT_PAUSE_SECONDS,
     DEFAULT_RECALLS,
     DEFAULT_RESAMPLES,
+    MAX_NOTE,
     PRE_BOUNDARY,
+    RESPONSE,
+    YIELD,
     Protocol,
     check_count,
     pair_runs,
     parse_run,
 )
+from floor_events.tables import number
 from floor_events.timelines import timeline_text
 
 PROGRAM = Path(__file__).name
@@ -59,6 +63,12 @@ def parser() -> OneLineParser:
         nargs="*",
         metavar="NAME",
         help="training-side sessions on which thresholds are chosen; never official test Sessions 1-3",
+    )
+    add(
+        "--calibration-note",
+        metavar="TEXT",
+        help="how the calibration scores were made, such as out of fold, for the report (a text of at most"
+        f" {MAX_NOTE} characters)",
     )
     add(
         "--matched-recalls",
@@ -156,6 +166,35 @@ def summary_lines(evaluation: Evaluation) -> list[str]:
     return lines
 
 
+# The terminal's table of counts: its columns, each the sum of columns of the events table.
+COUNTED = tuple(
+    columns
+    for head, negative in ((RESPONSE, "no_response"), (YIELD, "continue"))
+    for columns in (
+        (f"{head}_count", f"{negative}_count"),
+        (f"{head}_censored_count",),
+        (f"{head}_invalid_count",),
+        (f"{head}_empty_window_count", f"{head}_resolved_at_source_count"),
+    )
+)
+
+
+def count_lines(evaluation: Evaluation) -> list[str]:
+    """Per run and horizon how many candidates were scored, and how many omitted by cause, in at most 80 columns."""
+    lines: list[str] = []
+    for name, run in evaluation.report["runs"].items():
+        lines += [
+            f"{name[:30]}: candidates scored, and omitted by cause",
+            f"  {'':<9}{RESPONSE:>32}{YIELD:>32}",
+            f"  {'horizon':<9}{'  scored censored invalid  other' * 2}",
+        ]
+        for row in run["events"]:
+            counts = [sum(number(row, column) or 0 for column in columns) for columns in COUNTED]
+            cells = "".join(f"{count:>{width}}" for count, width in zip(counts, (8, 9, 8, 7) * 2, strict=True))
+            lines.append(f"  {row['horizon_seconds']:<3} s    {cells}")
+    return lines
+
+
 def main() -> None:
     """Parse, evaluate, write, then print."""
     args = parser().parse_args()
@@ -173,6 +212,7 @@ def main() -> None:
         runs=runs,
         sessions=tuple(args.sessions),
         calibration_sessions=None if args.calibration_sessions is None else tuple(args.calibration_sessions),
+        calibration_note=args.calibration_note,
         matched_recalls=tuple(args.matched_recalls),
         midturn_pause_max_seconds=args.midturn_pause_max_seconds,
         decision_timing=args.decision_timing,
@@ -189,7 +229,7 @@ def main() -> None:
         sys.stderr.write(f"warning: {line}\n")
     for line in timeline_text(evaluation.sessions, [run.name for run in runs], args.print_event_timelines):
         print(line)
-    for line in summary_lines(evaluation):
+    for line in (*count_lines(evaluation), *summary_lines(evaluation)):
         print(line.rstrip())
     for path in files:
         print(f"wrote {path}")

@@ -32,6 +32,7 @@ _KEYS: dict[str, tuple[_Kind, object]] = {
     "target_root": (str, ...),
     "sessions": (list, ...),
     "calibration_sessions": ((list, type(None)), None),
+    "calibration_note": ((str, type(None)), None),
     "runs": (list, ...),
     "matched_recalls": (list, list(DEFAULT_RECALLS)),
     "midturn_pause_max_seconds": ((int, float), DEFAULT_PAUSE_SECONDS),
@@ -60,6 +61,7 @@ class _Section(TypedDict):
     target_root: str
     sessions: list[str]
     calibration_sessions: list[str] | None
+    calibration_note: str | None
     runs: list[_Run]
     matched_recalls: list[float]
     midturn_pause_max_seconds: float
@@ -155,6 +157,7 @@ def _protocol(values: _Section) -> Protocol:
         runs=tuple(Run(run["name"], Path(run["path"])) for run in values["runs"]),
         sessions=tuple(values["sessions"]),
         calibration_sessions=None if calibration is None else tuple(calibration),
+        calibration_note=values["calibration_note"],
         matched_recalls=tuple(values["matched_recalls"]),
         midturn_pause_max_seconds=values["midturn_pause_max_seconds"],
         decision_timing=values["decision_timing"],
@@ -191,6 +194,9 @@ def _plan(values: _Section, kinds: Mapping[str, str], folder: str) -> FloorPlan:
         options += ["--run" if part == EVALUATION else "--calibration-run", f"{name}={root}"]
     if CALIBRATION in parts:
         options += ["--calibration-sessions", *parts[CALIBRATION]]
+    if values["calibration_note"] is not None:
+        # One word, so that a note that begins with a dash is no option.
+        options += [f"--calibration-note={values['calibration_note']}"]
     options += ["--sessions", *parts[EVALUATION], "--matched-recalls", *map(str, values["matched_recalls"])]
     options += ["--midturn-pause-max-seconds", str(values["midturn_pause_max_seconds"])]
     options += ["--decision-timing", values["decision_timing"]]

@@ -145,6 +145,7 @@ def _describe(
         "options": json.loads(json.dumps(asdict(protocol) if options is None else dict(options), default=str)),
         "sessions": list(protocol.sessions),
         "calibration_sessions": list(protocol.calibration_sessions or []),
+        "calibration_note": protocol.calibration_note,
         "threshold_source": protocol.threshold_source,
         "exploratory": protocol.exploratory,
         "decision_timing": protocol.decision_timing,

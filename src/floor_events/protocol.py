@@ -22,6 +22,7 @@ HEADS = (RESPONSE, YIELD)
 DEFAULT_RECALLS = (0.7, 0.8, 0.9)
 DEFAULT_PAUSE_SECONDS = 2.0
 DEFAULT_RESAMPLES = 2000
+MAX_NOTE = 500
 
 _OFFICIAL_TEST = re.compile(r"session_0*[123]", re.IGNORECASE)
 
@@ -37,8 +38,9 @@ class Run:
 
 @dataclass(frozen=True)
 class Protocol:
-    """Every choice that decides a number, checked on construction.
+    """Every choice that decides a number, checked on construction, and `calibration_note`, which decides none.
 
+    `calibration_note` says how the calibration scores were made: printable text of at most 500 characters.
     `midturn_pause_max_seconds` is in seconds, `matched_recalls` are fractions in (0, 1], `bootstrap_resamples` is a
     count (0 turns intervals off). Sessions keep the given order. Raises InputError on any guard of the protocol.
     """
@@ -55,11 +57,13 @@ class Protocol:
     allow_in_sample_test_thresholds: bool = False
     bootstrap_resamples: int = DEFAULT_RESAMPLES
     seed: int = 0
+    calibration_note: str | None = None
 
     def __post_init__(self) -> None:
         _check_runs(self.runs, self.calibration_sessions)
         check_session_names("--sessions", self.sessions)
         _check_calibration(self.sessions, self.calibration_sessions, self.allow_in_sample_test_thresholds)
+        _check_note(self.calibration_note, self.calibration_sessions)
         check_recalls("--matched-recalls", self.matched_recalls)
         check_pause("--midturn-pause-max-seconds", self.midturn_pause_max_seconds)
         check_count("--bootstrap-resamples", self.bootstrap_resamples)
@@ -149,6 +153,17 @@ def check_count(option: str, count: int) -> None:
     """Refuse a negative count."""
     if count < 0:
         raise InputError(f"{option} {count}: expected a whole number, at least 0")
+
+
+def _check_note(note: str | None, calibration_sessions: Sequence[str] | None) -> None:
+    if note is None:
+        return
+    if calibration_sessions is None:
+        raise InputError("--calibration-note: expected --calibration-sessions with it, found none")
+    if not (note.strip() and note.isprintable() and len(note) <= MAX_NOTE):
+        raise InputError(
+            f"--calibration-note: {len(note)} characters; expected 1 to {MAX_NOTE}, all printable and not blank alone"
+        )
 
 
 def _check_unique(option: str, names: Iterable[str]) -> None:

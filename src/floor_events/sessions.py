@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,8 @@ class Session:
 def load_sessions(protocol: Protocol) -> tuple[list[Session], list[Session]]:
     """Read and score the evaluation and the calibration sessions, in the order given.
 
-    Without calibration sessions the second list is the first: thresholds are then in-sample. Raises InputError.
+    Without calibration sessions the second list is the first: thresholds are then in-sample. Raises InputError, also
+    on a calibration session whose targets are those of an evaluated one, whatever its name and scores.
     """
     if not protocol.target_root.is_dir():
         raise InputError(f"--target-root {protocol.target_root}: no such folder; expected one of <session>.npy")
@@ -43,7 +45,19 @@ def load_sessions(protocol: Protocol) -> tuple[list[Session], list[Session]]:
     if protocol.calibration_sessions is None:
         return evaluation, evaluation
     roots = {run.name: run.calibration_path or run.path for run in protocol.runs}
-    return evaluation, [_load(protocol, name, cuts, roots) for name in protocol.calibration_sessions]
+    calibration = [_load(protocol, name, cuts, roots) for name in protocol.calibration_sessions]
+    _check_apart(evaluation, calibration)
+    return evaluation, calibration
+
+
+def _check_apart(evaluation: list[Session], calibration: list[Session]) -> None:
+    # Values, not files or digests: the same targets in another dtype are the same session.
+    for chosen, scored in product(calibration, evaluation):
+        if np.array_equal(chosen.target, scored.target):
+            raise InputError(
+                f"--calibration-sessions {chosen.name}: its targets are those of {scored.name} in --sessions;"
+                " expected other recordings"
+            )
 
 
 def _load(protocol: Protocol, name: str, cuts: dict[str, tuple[int, ...]], roots: dict[str, Path]) -> Session:

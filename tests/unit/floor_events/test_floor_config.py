@@ -37,7 +37,10 @@ def test_off_means_nothing():
 
 
 def test_the_plan():
-    found = plan(section(audit_sample=4, intersect_valid=True, recording_boundaries="cuts.json"), "results")
+    found = plan(
+        section(calibration_note="out of fold", audit_sample=4, intersect_valid=True, recording_boundaries="cuts.json"),
+        "results",
+    )
     assert [c.folder for c in found.conversions] == [
         "results/floor_events/converted/base/evaluation",
         "results/floor_events/converted/base/calibration",
@@ -52,6 +55,7 @@ def test_the_plan():
         "--run base=results/floor_events/converted/base/evaluation",
         "--calibration-run base=results/floor_events/converted/base/calibration",
         "--run cand=test", "--calibration-run cand=cal", "--matched-recalls 0.7 0.8 0.9", "--intersect-valid",
+        "'--calibration-note=out of fold'",
         "--recording-boundaries cuts.json", "--output results/floor_events/summary.json",
     ):  # fmt: skip
         assert part in text
@@ -79,6 +83,8 @@ def test_the_plan():
         ({"calibration_sessions": ["Session_1"]}, "floor_events: calibration_sessions Session_1: an official test"),
         ({"calibration_sessions": None}, "floor_events: sessions Session_3: an official test session"),
         ({"calibration_sessions": []}, "floor_events: calibration_sessions: expected at least one"),
+        ({"calibration_note": 3}, "floor_events.calibration_note: 3; expected str or null"),
+        ({"calibration_note": " "}, "floor_events: calibration_note: 1 characters"),
         ({"runs": []}, "floor_events: run: expected at least one"),
         ({"runs": ["a"]}, "floor_events.runs[0]: expected a mapping"),
         ({"runs": [{"name": "a", "kind": "aligned"}]}, "floor_events.runs[0].path: missing"),

@@ -1,8 +1,10 @@
 """Every guard refuses with status 2 and one line that names the file or option, and leaves no output."""
 
 import io
+import itertools
 import json
 import pickle
+import shutil
 
 import numpy as np
 import pytest
@@ -193,6 +195,14 @@ def test_recording_boundaries(refused_evaluation, study, text, expected):
         ({"calibration_run": ["a=x", "a=y"]}, "--calibration-run a: given twice"),
         ({"calibration_run": ["A=x", "b=y"]}, "unmatched: A, a"),
         ({"calibration_run": ["a=/no/such", "b=/no/such"]}, "/no/such/pred/Session_12.npy: no such file"),
+        ({"calibration_note": [""]}, "--calibration-note: 0 characters"),
+        ({"calibration_note": [" "]}, "--calibration-note: 1 characters"),
+        ({"calibration_note": ["a\nb"]}, "--calibration-note: 3 characters; expected 1 to 500, all printable"),
+        ({"calibration_note": ["a" * 501]}, "--calibration-note: 501 characters"),
+        (
+            {"calibration_note": ["x"], "calibration_sessions": None, "allow_in_sample_test_thresholds": []},
+            "--calibration-note: expected --calibration-sessions with it",
+        ),
         ({"matched_recalls": []}, "--matched-recalls: expected at least one"),
         ({"matched_recalls": [0]}, "--matched-recalls 0: expected a fraction"),
         ({"matched_recalls": [1.01]}, "--matched-recalls 1.01"),
@@ -216,6 +226,18 @@ def test_recording_boundaries(refused_evaluation, study, text, expected):
 )
 def test_options(refused_evaluation, changes, expected):
     refused_evaluation(expected, **changes)
+
+
+@pytest.mark.parametrize("scores", ["copied", "others"])
+def test_a_scored_session_under_another_name_is_no_calibration(refused_evaluation, study, scores):
+    """Whatever the type of the copy's numbers, and also where its scores are those of another session."""
+    target = np.load(study / "target" / "Session_3.npy")
+    np.save(study / "target" / "Session_9.npy", target.astype(np.float32))
+    for run, kind in itertools.product("ab", ("pred", "valid")):
+        source = "Session_3" if scores == "copied" else "Session_12"
+        shutil.copy(study / run / kind / f"{source}.npy", study / run / kind / "Session_9.npy")
+    expected = "--calibration-sessions Session_9: its targets are those of Session_3 in --sessions"
+    refused_evaluation(expected, calibration_sessions=["Session_12", "Session_9"])
 
 
 def test_output_names(refused_evaluation, study, tmp_path):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import pytest
@@ -95,12 +96,46 @@ def test_protocol_block(evaluated, study, tmp_path):
             assert protocol["input_sha256"]["runs"][part]["b"][session]["pred"] == content_sha256(array)
     options = {key.replace("_", "-") for key in protocol["options"]}
     assert options == {
-        "target-root", "run", "calibration-run", "sessions", "calibration-sessions", "matched-recalls",
-        "midturn-pause-max-seconds", "decision-timing", "recording-boundaries", "intersect-valid",
+        "target-root", "run", "calibration-run", "sessions", "calibration-sessions", "calibration-note",
+        "matched-recalls", "midturn-pause-max-seconds", "decision-timing", "recording-boundaries", "intersect-valid",
         "allow-in-sample-test-thresholds", "print-event-timelines", "audit-sample", "seed", "bootstrap-resamples",
         "output",
     }  # fmt: skip
     assert len(protocol["not_provided"]) == 2
+
+
+def test_the_origin_of_calibration_is_recorded(evaluated):
+    report, _, _, _ = evaluated(calibration_note=["out of fold, seed 3"])
+    assert report["protocol"]["calibration_note"] == "out of fold, seed 3"
+    assert evaluated()[0]["protocol"]["calibration_note"] is None
+
+
+@pytest.mark.parametrize("timing", ["pre-boundary", "post-boundary"])
+def test_the_terminal_shows_what_was_omitted(evaluated, study, tmp_path, tools, timing):
+    tools.random_study(study, rows=600)
+    cuts = tmp_path / "cuts.json"
+    cuts.write_text(json.dumps({"Session_3": list(range(11, 600, 11))}))
+    _, tables, out, _ = evaluated(decision_timing=[timing], recording_boundaries=[cuts])
+    shown = {}
+    for line in out.splitlines():
+        if line.endswith("candidates scored, and omitted by cause"):
+            run = line.split(":")[0]
+        elif re.fullmatch(r"  [\d.]+ s( +\d+){8}", line):
+            seconds, _, *counts = line.split()
+            shown[run, seconds] = [int(count) for count in counts]
+    expected = {}
+    for row in tables["events"]:
+        counts = {column.removesuffix("_count"): int(row[column]) for column in COUNTS if column.endswith("_count")}
+        expected[row["run"], row["horizon_seconds"]] = [
+            counts["response"] + counts["no_response"], counts["response_censored"], counts["response_invalid"],
+            counts["response_empty_window"] + counts["response_resolved_at_source"],
+            counts["yield"] + counts["continue"], counts["yield_censored"], counts["yield_invalid"],
+            counts["yield_empty_window"] + counts["yield_resolved_at_source"],
+        ]  # fmt: skip
+    assert shown == expected
+    # No column is zero throughout, but for the two that a source before the boundary cannot have.
+    found = np.any(list(shown.values()), axis=0).tolist()
+    assert found == [True, True, True, timing == "post-boundary"] * 2
 
 
 def test_content_digest_ignores_the_layout_and_sees_every_value():

@@ -1,6 +1,7 @@
 """The programs as people run them: from inside scripts/ of a bare checkout, with the runbook's commands."""
 
 import csv
+import itertools
 import os
 import shutil
 import subprocess
@@ -45,6 +46,8 @@ def checkout(tmp_path_factory):
     for package in ("common", "floor_events"):
         shutil.copytree(here / "src" / package, root / "src" / package, ignore=shutil.ignore_patterns("__py*"))
     shell(root, "python3 make_synthetic_floor_sessions.py --output-dir ../study --rows 4000")
+    shutil.copy(here / ".gitignore", root)
+    shell(root, "git init --quiet ..")
     return root
 
 
@@ -80,6 +83,16 @@ def test_the_runbooks_commands_run_as_written(checkout):
     assert [row["run"] for row in rows] == ["baseline"] * 10 + ["candidate"] * 10
     for row in rows:
         assert 0 <= float(row["no_response_trigger_rate_at_recall_0.8"]) <= 1
+
+
+def test_what_the_runbooks_commands_write_is_ignored_by_git(checkout):
+    """From inside scripts/, and from the folder above it."""
+    for folder, command in itertools.product(("scripts", "."), (CONVERT, EVALUATE)):
+        program = command.replace("python3 ", "python3 scripts/" if folder == "." else "python3 ")
+        shell(checkout, f"cd {checkout / folder} && {program}")
+        written = checkout / folder / ("results" if command == CONVERT else "reports")
+        assert list(written.rglob("*.json"))
+        assert shell(checkout, f"git status --porcelain --untracked-files=all -- {written}").stdout == ""
 
 
 def test_without_calibration_runs_the_same_numbers(checkout):
