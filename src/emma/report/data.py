@@ -189,12 +189,10 @@ def _ranks(ranks: RankRange | None) -> str:
 
 
 def details(board: Board, task: TaskID) -> list[dict[str, str | None]]:
-    """One row per model that ran the task: each of its scores, with the standard error over held-out values."""
+    """One row per model that ran the task, the best first: each score, with the standard error over held-out values."""
     rows = []
-    for row in board.models:
-        block = row.tasks.get(task)
-        if block is None:
-            continue
+    ran = [(row, row.tasks[task]) for row in board.models if task in row.tasks]
+    for row, block in sorted(ran, key=lambda pair: _worse(pair[1])):
         scores: dict[str, ScoreRecord] = {f"{block.metric} {ARROW[block.direction]}, {block.protocol}": block}
         scores |= {f"{name} {ARROW[other.direction]}": other for name, other in block.secondary_metrics.items()}
         scores |= {f"{other.metric} {ARROW[other.direction]}, {name}": other for name, other in block.secondary.items()}
@@ -209,6 +207,12 @@ def details(board: Board, task: TaskID) -> list[dict[str, str | None]]:
         cells |= {"undefined": "; ".join(dict.fromkeys(r.undefined for r in scores.values() if r.undefined)) or None}
         rows.append(cells)
     return rows
+
+
+def _worse(block: TaskRecord) -> tuple[bool, float]:
+    """A key that puts better scores first, and those that are not defined last."""
+    score = block.score or 0.0
+    return block.score is None, score if block.direction == "lower" else -score
 
 
 def p_text(p: float) -> str:

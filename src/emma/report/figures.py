@@ -8,19 +8,23 @@ from typing import Any
 
 import altair as alt
 
+from emma.report.signs import channels
+
 #: Rows of a table by column.
 Rows = Sequence[Mapping[str, object]]
 
 #: Colours by role: those of a paper; on the page each is a variable of the style sheet, so that dark follows.
 COLOURS = {"ink": "#1c2126", "muted": "#5b6670", "rule": "#d5dade", "accent": "#0b63a5", "ground": "#ffffff"}
-#: Okabe and Ito's palette, safe for colour-blind readers; shapes tell models apart as well.
-PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a7a7a", "#8c5a2b"]
 #: Opacity of a cell at no skill and at full skill: ink on it keeps a contrast of 4.5, light and dark.
 DEPTH = (0.06, 0.55)
-SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
+#: Width and height of a scatter, in pixels.
+_SIDE = 240
+#: The model that stands out, by name; the page sets it, and on paper none does.
+HIGHLIGHT = alt.param(name="highlight", value="")
+_LIT = "highlight == '' || datum.model == highlight || datum.model == highlight + '.control'"
 
 
-def heat_map(rows: Rows, task: str) -> alt.Chart:
+def heat_map(rows: Rows, task: str, title: str) -> alt.TopLevelMixin:
     """Models x held-out values of one task: text is the score, depth of colour its place between the anchors."""
     rows = [row for row in rows if row["task"] == task]
     models, values = (list(dict.fromkeys(row[key] for row in rows)) for key in ("model", "held_out"))
@@ -43,78 +47,67 @@ def heat_map(rows: Rows, task: str) -> alt.Chart:
     )
     marks = base.mark_text(fontSize=9, color="@ink", yOffset=8).encode(text="mark:N")
     layers = cells + scores + marks
-    return layers.properties(title=task, width=max(54 * len(values), 180), height=32 * len(models))
+    return layers.properties(title=title, width=max(54 * len(values), 180), height=32 * len(models))
 
 
-def _colours(models: Sequence[str]) -> alt.Scale:
-    return alt.Scale(domain=list(models), range=[PALETTE[i % len(PALETTE)] for i in range(len(models))])
-
-
-def _signs(models: Sequence[str], legend: Any = alt.Undefined) -> dict[str, Any]:
-    shapes = alt.Scale(domain=list(models), range=[SHAPES[i % len(SHAPES)] for i in range(len(models))])
-    return {
-        "color": alt.Color("model:N", scale=_colours(models), title=None, legend=legend),
-        "shape": alt.Shape("model:N", scale=shapes, title=None, legend=legend),
-    }
-
-
-def legend(models: Sequence[str]) -> alt.Chart:
-    """The signs of the models, once for all scatters of a page."""
-    rows = alt.Data(values=[{"model": model} for model in models])
-    axis = alt.Axis(ticks=False, domain=False, orient="right")
-    return (
-        alt.Chart(rows)
-        .mark_point(filled=True, size=55, opacity=0.85)
-        .encode(y=alt.Y("model:N", sort=None, title=None, axis=axis), **_signs(models, None))
-        .properties(width=12, height=20 * len(models))
+def _points(base: alt.Chart, size: float = 60) -> alt.Chart:
+    """Points with the signs of their models; all but the one that stands out are faint."""
+    return base.mark_point(size=size, strokeWidth=1.5).encode(
+        opacity=alt.when(_LIT).then(alt.value(0.9)).otherwise(alt.value(0.08))
     )
 
 
-def transfer(rows: Rows, task: str, models: Sequence[str]) -> alt.LayerChart:
+def _diagonal() -> alt.Chart:
+    ends = alt.Data(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}])
+    return alt.Chart(ends).mark_line(color="@muted", strokeDash=[3, 3], strokeWidth=1).encode(x="x:Q", y="y:Q")
+
+
+def transfer(rows: Rows, task: str, title: str) -> alt.TopLevelMixin:
     """In-distribution against held-out skill of one task; below the diagonal is lost on the unseen value."""
     rows = [row for row in rows if row["task"] == task and row["skill"] is not None]
     rows = [row for row in rows if row["skill_in_distribution"] is not None]
-    ends = alt.Data(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}])
-    diagonal = alt.Chart(ends).mark_line(color="@muted", strokeDash=[3, 3], strokeWidth=1).encode(x="x:Q", y="y:Q")
     scale = alt.Scale(domain=[0, 1])
-    points = (
-        alt.Chart(alt.Data(values=rows))
-        .mark_point(filled=True, size=55, opacity=0.85)
-        .encode(
-            x=alt.X("skill_in_distribution:Q", scale=scale, title="in-distribution"),
-            y=alt.Y("skill:Q", scale=scale, title="held out"),
-            **_signs(models),
-            tooltip=["model:N", "held_out:N", "text:N", "in_distribution_text:N", "n:Q"],
-        )
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        x=alt.X("skill_in_distribution:Q", scale=scale, title="in-distribution"),
+        y=alt.Y("skill:Q", scale=scale, title="held out"),
+        tooltip=["model:N", "held_out:N", "text:N", "in_distribution_text:N", "n:Q"],
+        **channels(str(row["model"]) for row in rows),
     )
-    return (diagonal + points).properties(title=task, width=190, height=190)
+    return (_diagonal() + _points(base)).add_params(HIGHLIGHT).properties(title=title, width=_SIDE, height=_SIDE)
 
 
-def costs(rows: Rows, task: str, models: Sequence[str]) -> alt.LayerChart:
-    """Skill of one task against multiply-accumulates per scene; a line joins a model and its control, hollow."""
-    rows = [row for row in rows if row["task"] == task]
+def costs(rows: Rows, title: str, level: str) -> alt.TopLevelMixin:
+    """Scores on the anchors' scale against multiply-accumulates per scene; a line joins a model and its control."""
     base = alt.Chart(alt.Data(values=rows)).encode(
         x=alt.X(
             "macs:Q",
-            scale=alt.Scale(type="log"),
+            scale=alt.Scale(type="log", nice=False, padding=14),
             title="multiply-accumulates per scene",
-            axis=alt.Axis(format="~s", tickCount=3),
-        )
-    )
-    lines = base.mark_line(color="@muted", strokeWidth=1).encode(y="skill:Q", detail="model:N")
-    points = base.mark_point(size=55, opacity=0.85, strokeWidth=1.5).encode(
-        y=alt.Y("skill:Q", scale=alt.Scale(domain=[0, 1]), title="score on the anchors' scale"),
-        fillOpacity=alt.FillOpacity(
-            "weights:N", scale=alt.Scale(domain=["as they are", "permuted"], range=[1, 0]), legend=None
+            axis=alt.Axis(format="~s", tickCount=4),
         ),
-        fill=alt.Fill("model:N", scale=_colours(models), legend=None),
-        **_signs(models),
-        tooltip=["model:N", "weights:N", "text:N", "macs:Q"],
+        y=alt.Y("skill:Q", scale=alt.Scale(domain=[0, 1]), title=level),
     )
-    return (lines + points).properties(title=task, width=190, height=190)
+    lines = base.mark_line(color="@muted", strokeWidth=1).encode(detail="pair:N")
+    points = _points(base).encode(
+        tooltip=["model:N", "text:N", alt.Tooltip("macs:Q", format=",")], **channels(str(row["model"]) for row in rows)
+    )
+    return (lines + points).add_params(HIGHLIGHT).properties(title=title, width=_SIDE, height=_SIDE)
 
 
-def ranking(rows: Rows) -> alt.LayerChart:
+def headroom(rows: Rows) -> alt.TopLevelMixin:
+    """How far each model has come from the floor (0) to the oracle (1), one line per task."""
+    tasks = list(dict.fromkeys(str(row["task"]) for row in rows))
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        x=alt.X("share:Q", title="share of the way from floor to oracle", axis=alt.Axis(format="%")),
+        y=alt.Y("task:N", sort=tasks, title=None, axis=alt.Axis(ticks=False, labelLimit=150, grid=True)),
+        tooltip=["model:N", "task:N", alt.Tooltip("share:Q", format=".0%"), "text:N"],
+        **channels(str(row["model"]) for row in rows),
+    )
+    ends = alt.Chart(alt.Data(values=[{"x": 0}, {"x": 1}])).mark_rule(color="@muted", strokeDash=[3, 3]).encode(x="x:Q")
+    return (ends + _points(base, 80)).add_params(HIGHLIGHT).properties(width=420, height=alt.Step(34))
+
+
+def ranking(rows: Rows) -> alt.TopLevelMixin:
     """OOD averages with their 95 % intervals."""
     order = [row["model"] for row in rows]
     base = alt.Chart(alt.Data(values=list(rows))).encode(y=alt.Y("model:N", sort=None, title=None))
@@ -127,7 +120,7 @@ def ranking(rows: Rows) -> alt.LayerChart:
     return (bars + points).properties(width=420, height=28 * len(order))
 
 
-def jackknife(rows: Rows) -> alt.LayerChart:
+def jackknife(rows: Rows) -> alt.TopLevelMixin:
     """How far each OOD average moves when a task or a held-out value is dropped."""
     order = list(dict.fromkeys(row["model"] for row in rows))
     tips = ["model:N", "dropped:N", "min:Q", "min_without:N", "max:Q", "max_without:N"]
@@ -144,19 +137,17 @@ def jackknife(rows: Rows) -> alt.LayerChart:
     return (bars + ticks).properties(width=420, height=36 * len(order))
 
 
-def sides(rows: Rows, name: str, models: Sequence[str]) -> alt.LayerChart:
+def sides(rows: Rows, name: str) -> alt.TopLevelMixin:
     """Synthetic against captured skill on one set, a line between the two fits of the in-domain reference.
 
     It runs from a fit on as many synthetic scenes to the tick of one on captured scenes of other sessions.
     """
     rows = [row for row in rows if row["set"] == name]
-    ends = alt.Data(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}])
-    diagonal = alt.Chart(ends).mark_line(color="@muted", strokeDash=[3, 3], strokeWidth=1).encode(x="x:Q", y="y:Q")
     base = alt.Chart(alt.Data(values=rows)).encode(x=alt.X("synthetic:Q", title="synthetic"))
-    points = base.mark_point(filled=True, size=55, opacity=0.85).encode(
+    points = _points(base).encode(
         y=alt.Y("captured:Q", title="captured"),
-        **_signs(models),
         tooltip=["model:N", "synthetic:Q", "captured:Q", "fit_on_captured:Q", "fit_on_as_many_synthetic:Q"],
+        **channels(str(row["model"]) for row in rows),
     )
     known = [row for row in rows if None not in (row["fit_on_captured"], row["fit_on_as_many_synthetic"])]
     reach = alt.Chart(alt.Data(values=known)).encode(x="synthetic:Q")
@@ -164,10 +155,11 @@ def sides(rows: Rows, name: str, models: Sequence[str]) -> alt.LayerChart:
     spans = reach.mark_rule(color="@muted", strokeWidth=1).encode(
         y="fit_on_as_many_synthetic:Q", y2="fit_on_captured:Q"
     )
-    return (diagonal + spans + points + ticks).properties(title=name, width=190, height=190)
+    layers = _diagonal() + spans + points + ticks
+    return layers.add_params(HIGHLIGHT).properties(title=name, width=_SIDE, height=_SIDE)
 
 
-def gap_bars(rows: Rows, sets: Sequence[str]) -> alt.FacetChart:
+def gap_bars(rows: Rows, sets: Sequence[str]) -> alt.TopLevelMixin:
     """Sim-to-real gaps, one panel per set in the order of ``sets``; surrogates are hollow and dashed, and named so."""
     order = list(dict.fromkeys(str(row["model"]) for row in rows))
     rows = [{**row, "panel": f"{row['task']}, {row['set']}: {row['kind']}"} for row in rows if row["gap"] is not None]
@@ -195,8 +187,8 @@ def gap_bars(rows: Rows, sets: Sequence[str]) -> alt.FacetChart:
     )
 
 
-def spec(chart: alt.TopLevelMixin, description: str, *, page: bool, legend: bool = True) -> dict[str, Any]:
-    """A chart as Vega-Lite JSON, in the page's variables or in a paper's colours; ``legend`` False leaves it out."""
+def spec(chart: alt.TopLevelMixin, description: str, *, page: bool) -> dict[str, Any]:
+    """A chart as Vega-Lite JSON, in the page's variables or in a paper's colours."""
     axis = {"labelColor": "@muted", "titleColor": "@ink", "domainColor": "@rule", "tickColor": "@rule"}
     config = {
         "font": "Liberation Sans, Arial, Helvetica, sans-serif",
@@ -204,8 +196,8 @@ def spec(chart: alt.TopLevelMixin, description: str, *, page: bool, legend: bool
         "view": {"stroke": None},
         "axis": axis | {"gridColor": "@rule", "gridOpacity": 0.6, "labelFontSize": 11, "titleFontSize": 11,
                         "titleFontWeight": "normal", "labelLimit": 150},
-        "title": {"color": "@ink", "fontSize": 12, "anchor": "start"},
-        "legend": {"labelColor": "@ink", "titleColor": "@muted", "titleFontWeight": "normal", "disable": not legend},
+        "title": {"color": "@ink", "fontSize": 12, "fontWeight": "normal", "anchor": "start"},
+        "legend": {"labelColor": "@ink", "titleColor": "@muted", "titleFontWeight": "normal"},
     }  # fmt: skip
     text = json.dumps({**chart.to_dict(), "config": config, "description": description})
     for name, colour in COLOURS.items():

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
+import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -25,35 +28,30 @@ from emma.report.data import (
     SCALE_NOTE,
     Cells,
     ValueRow,
-    brackets,
     check_release,
-    components,
     details,
-    digits_of,
     jackknives,
     number,
-    p_text,
     rank_rows,
     ranked,
     tasks_of,
     values,
 )
 from emma.report.figures import Rows
-from emma.report.models import control_rows, cost_points, cost_rows
-from emma.results.components import (
-    APART_TITLE,
-    CONTROL_HEAD,
-    CONTROL_NOTE,
-    GAP_NOTE,
-    above_floor,
-    components_head,
-    gap_columns,
-    has_controls,
-)
+from emma.report.models import average_points, control_rows, cost_points, cost_rows, facts, headroom_points
+from emma.report.ranking import columns, lines
+from emma.report.signs import signs
+from emma.report.tables import bibtex, tex
+from emma.report.terms import QUESTIONS, TERMS, title_of
+from emma.results.components import APART_TITLE, CONTROL_NOTE, GAP_NOTE, gap_columns, has_controls
+from emma.results.frames import board_csv
 from emma.results.records import Board
 
 #: Pixels a unit of the PNG files, for print.
 _SCALE = 3.0
+
+#: The page's own scripts, in their order; the drawing library comes before them.
+SCRIPTS = ("table.js", "page.js", "charts.js")
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,6 @@ class Figure:
         caption: what it shows.
         rows: the rows of its table.
         columns: the columns of its table, by key.
-        shared_legend: whether its signs are explained once for several charts.
     """
 
     chart: TopLevelMixin
@@ -74,12 +71,11 @@ class Figure:
     caption: str = ""
     rows: Rows = ()
     columns: tuple[str, ...] = ()
-    shared_legend: bool = False
 
     @property
     def spec(self) -> dict[str, Any]:
         """Vega-Lite in the page's variables."""
-        return figures.spec(self.chart, self.alt, page=True, legend=not self.shared_legend)
+        return figures.spec(self.chart, self.alt, page=True)
 
 
 def build_figures(
@@ -94,7 +90,7 @@ def build_figures(
     for task in tasks_of(board):
         rows = [row for row in tidy if row["task"] == task.value]
         drawn[f"held_out_{task.value}"] = Figure(
-            figures.heat_map(rows, task.value),
+            figures.heat_map(rows, task.value, title_of(task)),
             f"Heat map of {task.value}: one row per model, one column per held-out value, {_span(rows)}",
             f"{rows[0]['metric']} by model and held-out value.",
             rows,
@@ -104,27 +100,34 @@ def build_figures(
         both = [(skill, within) for skill, within in pairs if skill is not None and within is not None]
         lost = sum(skill < within for skill, within in both)
         drawn[f"transfer_{task.value}"] = Figure(
-            figures.transfer(rows, task.value, models),
+            figures.transfer(rows, task.value, title_of(task)),
             f"Scatter of {task.value}: {lost} of {len(both)} points lie below the line of equal skill",
             "Skill on held-out values against that of a readout that has met them.",
             rows,
             ("model", "held_out", "skill_in_distribution", "skill", "n"),
-            shared_legend=True,
         )
     drawn |= _costs(board)
+    if shares := headroom_points(board):
+        drawn["headroom"] = Figure(
+            figures.headroom(shares),
+            f"Points of {len({row['model'] for row in shares})} models between floor and oracle, by task",
+            "How far each score has come from the floor, which knows nothing of a scene, to the oracle, which knows "
+            "its true parameters.",
+            shares,
+            ("model", "task", "share", "text"),
+        )
     if (gaps := _gaps(gap_rows(board, report), models)) is not None:
         drawn["sim_to_real"] = gaps
     both_sides = side_rows(report)
     for name in dict.fromkeys(str(row["set"]) for row in both_sides):
         own = [row for row in both_sides if row["set"] == name]
         drawn[f"sides_{name}"] = Figure(
-            figures.sides(both_sides, name, models),
+            figures.sides(both_sides, name),
             f"Scatter of {name}: {len(own)} models, a line between fits on synthetic and on captured scenes",
             "Synthetic against captured score on the anchors' scale. Lines: from a fit on synthetic scenes to one on "
             "as many captured scenes of other sessions (tick).",
             own,
             ("model", "set", "synthetic", "captured", "fit_on_captured", "fit_on_as_many_synthetic"),
-            shared_legend=True,
         )
     if spans := jackknives(board):
         drawn["jackknife"] = Figure(
@@ -141,15 +144,22 @@ def _costs(board: Board) -> dict[str, Figure]:
     rows = cost_points(board)
     models = list(dict.fromkeys(str(row["model"]) for row in rows))
     found = {}
+    if averages := average_points(board):
+        found["cost"] = Figure(
+            figures.costs(averages, "Average", "OOD-avg"),
+            f"Scatter of {len(averages)} models, OOD-avg against multiply-accumulates",
+            "OOD-avg against cost. Hollow: the same network with permuted weights.",
+            averages,
+            ("model", "macs", "skill"),
+        )
     for task in dict.fromkeys(str(row["task"]) for row in rows):
         own = [row for row in rows if row["task"] == task]
         found[f"cost_{task}"] = Figure(
-            figures.costs(own, task, [row.model for row in board.models]),
+            figures.costs(own, title_of(task), "score on the anchors' scale"),
             f"Scatter of {task}: {len(own)} points of {len(models)} models, score against multiply-accumulates",
             "Score against cost. Hollow: the same network with permuted weights.",
             own,
-            ("model", "weights", "task", "macs", "skill", "text"),
-            shared_legend=True,
+            ("model", "task", "macs", "skill", "text"),
         )
     return found
 
@@ -243,9 +253,43 @@ def _source_hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _legend(board: Board) -> Figure:
-    models = [row.model for row in board.models]
-    return Figure(figures.legend(models), "Colour and shape of each model in the scatters: " + ", ".join(models))
+def _anchor(model: str) -> str:
+    return f"model-{model}"
+
+
+def _contents(board: Board) -> list[tuple[str, str]]:
+    """What the page holds, by the anchors of its headings."""
+    found = [("ranking", "Ranking")]
+    found += [("submitted", "Submitted")] if board.apart else []
+    found += [("tasks", "Tasks"), ("figures", "Cost and headroom")]
+    found += [("controls", "What pretraining bought")] if control_rows(board) else []
+    return [
+        *found,
+        *(("sim-to-real", "Sim to real"), ("jackknife", "Stability"), ("models", "Models"), ("glossary", "Glossary")),
+    ]
+
+
+def _files(board: Board) -> dict[str, str]:
+    """The files that stand beside the page."""
+    return {
+        "leaderboard.csv": board_csv(board),
+        "leaderboard.json": json.dumps(board.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n",
+        "leaderboard.tex": tex(board),
+        "leaderboard.bib": bibtex(board),
+    }
+
+
+def _packed(text: str) -> str:
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def _words(key: str, text: Any) -> Any:
+    """A cell's text, with tasks in words."""
+    return (
+        ", ".join(title_of(each) for each in str(text).split(", "))
+        if key in {"task", "tasks", "matched_tasks"}
+        else text
+    )
 
 
 def build_page(board: Board, drawn: Mapping[str, Figure], report: SimToRealReport | None = None) -> str:
@@ -257,15 +301,26 @@ def build_page(board: Board, drawn: Mapping[str, Figure], report: SimToRealRepor
         trim_blocks=True,
     )
     bundle = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub asks for what is optional
-    script = _template("script.js")
-    first, apart = ranked(board)
+    scripts = [_template(name) for name in SCRIPTS]
+    apart = ranked(board)[1]
     return (
         environment.get_template("page.html")
         .render(
             board=board,
-            ranked=first,
-            apart=apart,
-            submitted=board.apart,
+            contents=_contents(board),
+            downloads={name: _packed(text) for name, text in _files(board).items()},
+            board_columns=columns(board),
+            ranking=lines(board, board.reproduced),
+            submitted=lines(board, board.apart),
+            row_kinds=Counter(row.kind for row in board.models),
+            signs=signs(row.model for row in board.models),
+            anchor=_anchor,
+            facts=facts,
+            terms=TERMS,
+            questions=QUESTIONS,
+            title_of=title_of,
+            words=_words,
+            has_control_rows=any(row.control_of is not None for row in board.models),
             apart_title=APART_TITLE,
             textbook=any(row.kind == "reference" for row in apart),
             oracle=any(row.kind == "oracle" for row in apart),
@@ -275,16 +330,9 @@ def build_page(board: Board, drawn: Mapping[str, Figure], report: SimToRealRepor
             control_rows=control_rows(board),
             cost_rows=cost_rows(board),
             has_controls=has_controls(board),
-            control_head=CONTROL_HEAD,
             control_note=CONTROL_NOTE,
-            components=lambda row, task: components(board, row, task),
-            components_head=components_head,
-            above_floor=above_floor,
-            p_text=p_text,
             tasks=tasks_of(board),
-            brackets=brackets(board),
             figures=drawn,
-            legend=_legend(board),
             details={task: details(board, task) for task in tasks_of(board)},
             gaps=_points(
                 [
@@ -297,23 +345,20 @@ def build_page(board: Board, drawn: Mapping[str, Figure], report: SimToRealRepor
             gap_columns=gap_columns(board),
             gap_note=GAP_NOTE,
             sided=[name for name in drawn if name.startswith("sides_")],
-            places={row.model: place for place, row in enumerate(board.models)},
             surrogate=any("surrogate" in str(row["kind"]) for row in gap_rows(board, report)),
             sets=set_rows(report),
             caveats=caveats(report),
             without_gap=without_gap(board),
             arrow=ARROW,
             reference_note=REFERENCE_NOTE,
-            number=number,
-            digits=digits_of,
             cell=_cell,
             columns=_columns,
             wordy=_wordy,
             flat=_flat,
-            hashes=Markup(" ".join(_source_hash(text) for text in (bundle, "\n" + script))),
+            hashes=Markup(" ".join(_source_hash(text) for text in (bundle, *(f"\n{text}" for text in scripts)))),
             style=Markup(_template("style.css")),
             bundle=Markup(bundle),
-            script=Markup(script),
+            scripts=[Markup(script) for script in scripts],
         )
         .lstrip()
     )

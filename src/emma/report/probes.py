@@ -8,7 +8,9 @@ from typing import Any
 
 import altair as alt
 
-from emma.report.figures import PALETTE, SHAPES, spec
+from emma.report.figures import spec
+from emma.report.signs import signs
+from emma.report.terms import title_of
 from emma.results.probes import ProbesReport
 
 _DESCRIPTION = (
@@ -30,8 +32,10 @@ def curves(report: ProbesReport) -> dict[str, Any]:
 
 def _panel(rows: list[dict[str, Any]], task: str, kind: str, models: list[str]) -> alt.LayerChart:
     own = [row for row in rows if row["task"] == task and row["kind"] == kind and row["score"] is not None]
-    colours = alt.Scale(domain=models, range=[PALETTE[number % len(PALETTE)] for number in range(len(models))])
-    shapes = alt.Scale(domain=models, range=[SHAPES[number % len(SHAPES)] for number in range(len(models))])
+    drawn = signs(models)
+    colours = alt.Scale(domain=models, range=[drawn[model].colour for model in models])
+    shapes = alt.Scale(domain=models, range=[drawn[model].shape for model in models])
+    dashes = alt.Scale(domain=models, range=[list(drawn[model].dash) for model in models])
     title = {"regularisation": "regularisation of the head", "scenes": "fit scenes"}[kind]
     base = alt.Chart(alt.Data(values=own)).encode(
         x=alt.X("at:Q", scale=alt.Scale(type="log"), title=title),
@@ -39,9 +43,9 @@ def _panel(rows: list[dict[str, Any]], task: str, kind: str, models: list[str]) 
         color=alt.Color("model:N", scale=colours, title=None),
         tooltip=["model:N", "at:Q", "score:Q", "deviation:Q"],
     )
-    lines = base.mark_line(strokeWidth=1.5)
+    lines = base.mark_line(strokeWidth=1.5).encode(strokeDash=alt.StrokeDash("model:N", scale=dashes, title=None))
     points = base.mark_point(filled=True, size=40).encode(shape=alt.Shape("model:N", scale=shapes, title=None))
-    return (lines + points).properties(title=task, width=300, height=200)
+    return (lines + points).properties(title=title_of(task), width=300, height=200)
 
 
 def _rows(report: ProbesReport) -> Iterator[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 from emma.report.data import ARROW, KINDS, REFERENCE_NOTE, SCALE_NOTE, components, digits_of, number, tasks_of
@@ -149,3 +150,41 @@ def tex(board: Board) -> str:
         lines.append(" & ".join(cells) + " \\\\")
     lines += ["\\bottomrule", "\\end{tabular}", "\\par\\smallskip"]
     return "\n".join([*lines, *(f"{{\\footnotesize {latex(note)}\\par}}" for note in _notes(board))]) + "\n"
+
+
+def bibtex(board: Board) -> str:
+    """References in BibTeX: the release, and every model that says where it comes from."""
+    entries = [
+        _entry(
+            f"emma_{board.release}",
+            {
+                "title": f"{{EMMA}}: Electromagnetic Multi-task Model Assessment, release {board.release}",
+                "author": "{The EMMA authors}",
+                "version": board.harness_version,
+                "note": f"Data release hash {board.data_release_hash}, {board.eval_split.upper()} scenes, "
+                f"seed {board.seed}",
+            },
+        )
+    ]
+    for row in board.models:
+        if row.cost is None or row.cost.link is None:
+            continue
+        weights = row.run_manifest.model_provenance.weights_sha256
+        notes = [f"Licence {row.cost.licence}"] if row.cost.licence else []
+        notes += [f"SHA-256 of the weights {weights}"] if weights else []
+        entries.append(
+            _entry(
+                row.model,
+                {
+                    "title": latex(row.cost.description or row.model),
+                    "howpublished": f"\\url{{{row.cost.link}}}",
+                    "note": latex("; ".join(notes)),
+                },
+            )
+        )
+    return "\n".join(entries)
+
+
+def _entry(key: str, fields: dict[str, str]) -> str:
+    kept = "".join(f"  {name} = {{{text}}},\n" for name, text in fields.items() if text)
+    return f"@misc{{{re.sub('[^A-Za-z0-9._-]', '_', key)},\n{kept}}}\n"

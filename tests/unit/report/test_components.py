@@ -78,7 +78,7 @@ def test_headroom_runs_from_the_floor_to_the_oracle(board, manifest):
     assert headroom(made, rows["first"], DRONE) == pytest.approx(0.5)
     assert headroom(made, rows["second"], DRONE) is headroom(made, rows["textbook"], DRONE) is None
     assert components(made, rows["first"], DRONE) == "0.700, 0.700; 50 %"
-    assert details(made, DRONE)[0]["of the headroom"] == "50 %"
+    assert {cells["model"]: cells for cells in details(made, DRONE)}["first"]["of the headroom"] == "50 %"
     page = build_page(made, build_figures(made, manifest))
     for text in (markdown(made), tex(made), page):
         assert "an oracle knows its true parameters" in text

@@ -1,0 +1,101 @@
+"""Signs of models: a colour, a marker's shape and a dash that follow from the name alone."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import altair as alt
+from markupsafe import Markup
+
+from emma.backbones.config import CONTROL_SUFFIX
+
+#: The first eight are Okabe and Ito's palette, safe for colour-blind readers; shapes tell models apart as well.
+COLOURS = (
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a7a7a", "#8c5a2b",
+    "#8e63c7", "#8f9a1f", "#1aa3a3", "#c2185b",
+)  # fmt: skip
+#: Marker shapes by their names in Vega, with the same shape as a path in a box of 12 x 12.
+SHAPES = {
+    "circle": "M6 1a5 5 0 1 0 .01 0z",
+    "square": "M1.5 1.5h9v9h-9z",
+    "triangle-up": "M6 1 11 10.5H1z",
+    "diamond": "M6 0 11 6 6 12 1 6z",
+    "cross": "M4 1h4v3h3v4h-3v3h-4v-3h-3v-4h3z",
+    "triangle-down": "M6 11 11 1.5H1z",
+    "triangle-right": "M11 6 1.5 11V1z",
+    "triangle-left": "M1 6 10.5 11V1z",
+}
+DASHES = ((1, 0), (6, 2), (2, 2), (8, 2, 2, 2))
+_SIGNS = tuple(product(SHAPES, COLOURS))
+#: With it, models that ship have unlike signs, and their backbones unlike colours.
+_SALT = "47240"
+
+
+@dataclass(frozen=True)
+class Sign:
+    """How a model is drawn everywhere.
+
+    Attributes:
+        colour: hexadecimal.
+        shape: of its marker, by Vega's name.
+        dash: of its line, lengths on and off.
+        hollow: whether its marker is not filled: a control has its model's sign, hollow.
+    """
+
+    colour: str
+    shape: str
+    dash: tuple[int, ...]
+    hollow: bool = False
+
+    @property
+    def svg(self) -> Markup:
+        """The marker as a small image."""
+        fill = "none" if self.hollow else self.colour
+        path = f'<path d="{SHAPES[self.shape]}" fill="{fill}" stroke="{self.colour}" stroke-width="1.3"/>'
+        return Markup(f'<svg class="sign" viewBox="-1 -1 14 14" aria-hidden="true">{path}</svg>')
+
+
+def signs(models: Iterable[str]) -> dict[str, Sign]:
+    """The sign of each model, unlike those of the others.
+
+    A name's own sign is drawn by its hash. Of two names that draw the same one, the later in the alphabet takes the
+    next that is free, so that a model keeps its sign whatever else is on the board but for such a clash.
+
+    Raises:
+        ValueError: more than 96 models beside their controls.
+    """
+    names = sorted({name.removesuffix(CONTROL_SUFFIX) for name in models})
+    if len(names) > len(_SIGNS):
+        raise ValueError(f"{len(names)} models, expected at most {len(_SIGNS)}")
+    place: dict[str, int] = {}
+    for name in names:
+        slot = int.from_bytes(hashlib.sha256(f"{_SALT}{name}".encode()).digest()[:4], "big") % len(_SIGNS)
+        while slot in place.values():
+            slot = (slot + 1) % len(_SIGNS)
+        place[name] = slot
+    found = {}
+    for name, slot in place.items():
+        shape, colour = _SIGNS[slot]
+        found[name] = Sign(colour, shape, DASHES[slot // len(COLOURS) % len(DASHES)])
+        found[name + CONTROL_SUFFIX] = Sign(colour, shape, DASHES[2], hollow=True)
+    return found
+
+
+def channels(models: Iterable[str]) -> dict[str, Any]:
+    """The encodings of points by ``model``: stroke, fill (none for controls) and shape, without a legend."""
+    names = list(dict.fromkeys(models))
+    own = signs(names)
+
+    def scale(values: list[str]) -> alt.Scale:
+        return alt.Scale(domain=names, range=values)
+
+    fills = ["transparent" if own[name].hollow else own[name].colour for name in names]
+    return {
+        "stroke": alt.Stroke("model:N", scale=scale([own[name].colour for name in names]), legend=None),
+        "fill": alt.Fill("model:N", scale=scale(fills), legend=None),
+        "shape": alt.Shape("model:N", scale=scale([own[name].shape for name in names]), legend=None),
+    }

@@ -1,0 +1,92 @@
+// Tabs, permalinks, explanations, edges of frames, and downloads.
+{
+  const tabs = [...document.querySelectorAll("[role=tab]")];
+  const select = tab => {
+    for (const other of tabs) {
+      const chosen = other === tab;
+      other.setAttribute("aria-selected", chosen);
+      other.tabIndex = chosen ? 0 : -1;
+      document.getElementById(other.getAttribute("aria-controls")).classList.toggle("off", !chosen);
+    }
+    dispatchEvent(new Event("resize"));
+  };
+  tabs.forEach((tab, place) => {
+    tab.addEventListener("click", () => {
+      select(tab);
+      history.replaceState(null, "", `#${tab.getAttribute("aria-controls")}`);
+    });
+    tab.addEventListener("keydown", event => {
+      const next = {ArrowRight: place + 1, ArrowLeft: place - 1, Home: 0, End: tabs.length - 1}[event.key];
+      if (next === undefined) return;
+      event.preventDefault();
+      const other = tabs[(next + tabs.length) % tabs.length];
+      other.focus();
+      other.click();
+    });
+  });
+  if (tabs.length) select(tabs[0]);
+
+  // A link to a task or to a model shows it first.
+  const follow = () => {
+    const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!place) return;
+    const panel = place.closest("[role=tabpanel]");
+    if (panel) select(document.getElementById(panel.getAttribute("aria-labelledby")));
+    for (let box = place.closest("details"); box; box = box.parentElement.closest("details")) box.open = true;
+    place.scrollIntoView();
+  };
+  addEventListener("hashchange", follow);
+  follow();
+
+  // One box for all explanations: a title is shown to pointers alone, and never to the keyboard or a finger.
+  const tip = document.getElementById("tip");
+  const hide = () => { tip.hidden = true; };
+  const show = place => {
+    tip.textContent = place.dataset.tip;
+    tip.hidden = false;
+    const [box, own] = [place.getBoundingClientRect(), tip.getBoundingClientRect()];
+    const below = box.bottom + 6 + own.height < innerHeight;
+    tip.style.left = `${Math.max(8, Math.min(box.left, document.documentElement.clientWidth - own.width - 8))}px`;
+    tip.style.top = `${below ? box.bottom + 6 : Math.max(8, box.top - own.height - 6)}px`;
+  };
+  for (const place of document.querySelectorAll("body [title]")) {
+    place.dataset.tip = place.title;
+    place.setAttribute("aria-description", place.title);
+    place.removeAttribute("title");
+    place.addEventListener("pointerenter", () => show(place));
+    place.addEventListener("focus", () => show(place));
+    place.addEventListener("pointerleave", hide);
+    place.addEventListener("blur", hide);
+  }
+  addEventListener("keydown", event => { if (event.key === "Escape") hide(); });
+  addEventListener("scroll", hide, {passive: true, capture: true});
+
+  // A frame says at which edge there is more to see.
+  const edges = scroll => {
+    const rest = scroll.scrollWidth - scroll.clientWidth - scroll.scrollLeft;
+    scroll.parentElement.classList.toggle("more-left", scroll.scrollLeft > 1);
+    scroll.parentElement.classList.toggle("more-right", rest > 1);
+  };
+  const frames = [...document.querySelectorAll(".frame>.scroll")];
+  const watch = new ResizeObserver(seen => seen.forEach(one => edges(one.target.closest(".scroll"))));
+  for (const scroll of frames) {
+    scroll.addEventListener("scroll", () => edges(scroll), {passive: true});
+    watch.observe(scroll);
+    watch.observe(scroll.firstElementChild);
+  }
+
+  // The files that stand beside the page are in it, packed.
+  for (const button of document.querySelectorAll("[data-download]")) {
+    button.addEventListener("click", async () => {
+      const name = button.dataset.download;
+      const packed = atob(document.getElementById(`download-${name}`).textContent);
+      const bytes = Uint8Array.from(packed, character => character.charCodeAt(0));
+      const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(await new Response(stream).blob());
+      link.download = name;
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    });
+  }
+}
