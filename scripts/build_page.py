@@ -1,4 +1,4 @@
-"""Build what people read of a leaderboard: the HTML page, figures as SVG and PNG, a Markdown and a LaTeX table."""
+"""Build what people read of a leaderboard: page, figures (SVG, PDF, PNG), tables (Markdown, LaTeX) and references."""
 
 from pathlib import Path
 
@@ -6,8 +6,9 @@ from common.errors import OneLineParser, run_script
 from common.files import atomic, parse, read_json, write_text
 from emma.data.release import load_manifest
 from emma.report.captures import read_report
-from emma.report.page import build_figures, build_page, images
-from emma.report.tables import markdown, tex
+from emma.report.drawing import build_figures, images
+from emma.report.page import build_page
+from emma.report.tables import bibtex, markdown, tex
 from emma.results.records import Board
 
 
@@ -20,6 +21,7 @@ def main() -> None:
     parser.add_argument("--page", type=Path, required=True, help="leaderboard.html")
     parser.add_argument("--markdown", type=Path, required=True, help="leaderboard.md")
     parser.add_argument("--latex", type=Path, required=True, help="leaderboard.tex")
+    parser.add_argument("--bibtex", type=Path, required=True, help="leaderboard.bib")
     parser.add_argument("--figures", type=Path, required=True, help="folder of the figures")
     arguments = parser.parse_args()
     board = parse(Board, read_json(arguments.board), arguments.board)
@@ -31,6 +33,7 @@ def main() -> None:
             temporary.write_bytes(content)
     write_text(arguments.markdown, markdown(board))
     write_text(arguments.latex, tex(board))
+    write_text(arguments.bibtex, bibtex(board))
     write_text(arguments.page, page)
 
 

@@ -208,6 +208,7 @@ rule page:
             labels={"what": "ranking", "as": "Markdown"},
         ),
         latex=LAYOUT.board_as("tex"),
+        bibtex=LAYOUT.board_as("bib"),
         figures=report(
             directory(LAYOUT.figures),
             patterns=["{figure}.svg"],
@@ -228,5 +229,5 @@ rule page:
         program(
             "build_page",
             "--board {input.board} --manifest {input.manifest} {params.sim_to_real} --page {output.page}",
-            "--markdown {output.markdown} --latex {output.latex} --figures {output.figures}",
+            "--markdown {output.markdown} --latex {output.latex} --bibtex {output.bibtex} --figures {output.figures}",
         )

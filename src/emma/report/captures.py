@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from common.errors import InputError
@@ -170,3 +170,11 @@ def without_gap(board: Board) -> dict[str, str]:
         for task, reasons in reasons_of.items()
         if None not in reasons
     }
+
+
+def in_points(rows: Sequence[Cells]) -> list[Cells]:
+    """Rows with their gaps as text: percentage points, to a tenth."""
+    return [
+        {**row, **{key: number(cell, 1) for key, cell in row.items() if "gap" in key and isinstance(cell, float)}}
+        for row in rows
+    ]

@@ -47,7 +47,9 @@ def heat_map(rows: Rows, task: str, title: str) -> alt.TopLevelMixin:
     )
     marks = base.mark_text(fontSize=9, color="@ink", yOffset=8).encode(text="mark:N")
     layers = cells + scores + marks
-    return layers.properties(title=title, width=max(54 * len(values), 180), height=32 * len(models))
+    return layers.properties(
+        title=f"{title}: held-out values", width=max(54 * len(values), 180), height=32 * len(models)
+    )
 
 
 def _points(base: alt.Chart, size: float = 60) -> alt.Chart:
@@ -73,7 +75,11 @@ def transfer(rows: Rows, task: str, title: str) -> alt.TopLevelMixin:
         tooltip=["model:N", "held_out:N", "text:N", "in_distribution_text:N", "n:Q"],
         **channels(str(row["model"]) for row in rows),
     )
-    return (_diagonal() + _points(base)).add_params(HIGHLIGHT).properties(title=title, width=_SIDE, height=_SIDE)
+    return (
+        (_diagonal() + _points(base))
+        .add_params(HIGHLIGHT)
+        .properties(title=f"{title}: transfer", width=_SIDE, height=_SIDE)
+    )
 
 
 def costs(rows: Rows, title: str, level: str) -> alt.TopLevelMixin:
@@ -83,7 +89,7 @@ def costs(rows: Rows, title: str, level: str) -> alt.TopLevelMixin:
             "macs:Q",
             scale=alt.Scale(type="log", nice=False, padding=14),
             title="multiply-accumulates per scene",
-            axis=alt.Axis(format="~s", tickCount=4),
+            axis=alt.Axis(format=".2~s", tickCount=4),
         ),
         y=alt.Y("skill:Q", scale=alt.Scale(domain=[0, 1]), title=level),
     )
@@ -91,7 +97,7 @@ def costs(rows: Rows, title: str, level: str) -> alt.TopLevelMixin:
     points = _points(base).encode(
         tooltip=["model:N", "text:N", alt.Tooltip("macs:Q", format=",")], **channels(str(row["model"]) for row in rows)
     )
-    return (lines + points).add_params(HIGHLIGHT).properties(title=title, width=_SIDE, height=_SIDE)
+    return (lines + points).add_params(HIGHLIGHT).properties(title=f"{title}: cost", width=_SIDE, height=_SIDE)
 
 
 def headroom(rows: Rows) -> alt.TopLevelMixin:
@@ -104,7 +110,7 @@ def headroom(rows: Rows) -> alt.TopLevelMixin:
         **channels(str(row["model"]) for row in rows),
     )
     ends = alt.Chart(alt.Data(values=[{"x": 0}, {"x": 1}])).mark_rule(color="@muted", strokeDash=[3, 3]).encode(x="x:Q")
-    return (ends + _points(base, 80)).add_params(HIGHLIGHT).properties(width=420, height=alt.Step(34))
+    return (ends + _points(base, 80)).add_params(HIGHLIGHT).properties(width=320, height=alt.Step(34))
 
 
 def ranking(rows: Rows) -> alt.TopLevelMixin:
@@ -117,7 +123,7 @@ def ranking(rows: Rows) -> alt.TopLevelMixin:
     points = base.mark_point(filled=True, size=60, color="@accent", opacity=1).encode(
         x="ood_avg:Q", tooltip=["model:N", "ood_avg:Q"]
     )
-    return (bars + points).properties(width=420, height=28 * len(order))
+    return (bars + points).properties(width=320, height=28 * len(order))
 
 
 def jackknife(rows: Rows) -> alt.TopLevelMixin:

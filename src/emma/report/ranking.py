@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from emma.evaluation.records import Interval
 from emma.report.data import ARROW, brackets, components, digits_of, number, span, tasks_of
-from emma.report.terms import QUESTIONS, TERMS, title_of
+from emma.report.terms import QUESTIONS, TERMS, short_metric, title_of
 from emma.results.components import CONTROL_HEAD, above_floor, components_head, gap_columns, has_controls
 from emma.results.records import Board, Row
 from emma.tasks import TaskID
@@ -47,7 +47,7 @@ class Cell:
         notes: small lines below.
         bar: a drawing of the number.
         tags: words beside it.
-        reason: why there is no number.
+        reason: why there is no number, or what it is over.
         bold: whether it is a best that holds.
     """
 
@@ -110,11 +110,16 @@ def columns(board: Board) -> list[Column]:
     for title, unit in gap_columns(board):
         found.append(Column(_key(title), title, unit, TERMS["sim-to-real gap"], "ascending"))
     for task, block in tasks_of(board).items():
-        unit = {"1": "0 to 1"}.get(block.unit, block.unit)
+        unit = "" if block.unit == "1" else f", {block.unit}"
         averaged = "" if block.in_ood_avg else "; not averaged"
-        note = f"{block.metric} {ARROW[block.direction]} {unit}{averaged}; {components_head(list(block.values))}"
+        metric = f"{short_metric(block.metric)} {ARROW[block.direction]}{unit}"
+        note = f"{metric}{averaged}; {components_head(list(block.values))}"
         first: Literal["ascending", "descending"] = "ascending" if block.direction == "lower" else "descending"
-        found.append(Column(task.value, title_of(task), note, f"{task.value}: {QUESTIONS.get(task, '')}", first))
+        found.append(
+            Column(
+                task.value, title_of(task), note, f"{task.value}, by {block.metric}. {QUESTIONS.get(task, '')}", first
+            )
+        )
     if any(row.cost is not None for row in board.models):
         found.append(Column("parameters", "Parameters", "", "Distinct parameters of the network.", "ascending", False))
         tip = "Multiply-accumulates per scene: the most over the tasks."
@@ -139,7 +144,10 @@ def lines(board: Board, rows: Sequence[Row]) -> list[Line]:
             if gap is None or points is None:
                 cells.append(_none("no captures were scored" if gap is None else gap.undefined))
             else:
-                cells.append(Cell(points, number(points, 1), (", ".join(title_of(task) for task in gap.over),)))
+                over = "over " + ", ".join(title_of(task) for task in gap.over)
+                cells.append(
+                    Cell(points, number(points, 1), (f"{len(gap.over)} task{'s' * (len(gap.over) > 1)}",), reason=over)
+                )
         cells += [_task(board, row, task) for task in tasks_of(board)]
         if any(other.cost is not None for other in board.models):
             cells += _costs(row)
@@ -200,7 +208,8 @@ def _bought(row: Row, most: float) -> Cell:
 def _task(board: Board, row: Row, task: TaskID) -> Cell:
     if (block := row.tasks.get(task)) is None:
         return _none("this model did not run the task")
-    notes = (components(board, row, task),) + ((block.undefined,) if block.undefined else ())
+    shown = components(board, row, task).replace(" %", "\u00a0%")
+    notes = (shown,) + ((block.undefined,) if block.undefined else ())
     if block.score is None:
         return Cell(None, "–", notes, reason=block.undefined or "the score is not defined")
     tags = ("not above the floor",) if above_floor(row, task) is False else ()

@@ -52,11 +52,10 @@ class Sign:
     hollow: bool = False
 
     @property
-    def svg(self) -> Markup:
-        """The marker as a small image."""
+    def path(self) -> Markup:
+        """The marker as a path of SVG, in a box of 12 x 12."""
         fill = "none" if self.hollow else self.colour
-        path = f'<path d="{SHAPES[self.shape]}" fill="{fill}" stroke="{self.colour}" stroke-width="1.3"/>'
-        return Markup(f'<svg class="sign" viewBox="-1 -1 14 14" aria-hidden="true">{path}</svg>')
+        return Markup(f'<path d="{SHAPES[self.shape]}" fill="{fill}" stroke="{self.colour}" stroke-width="1.3"/>')
 
 
 def signs(models: Iterable[str]) -> dict[str, Sign]:

@@ -36,6 +36,22 @@ QUESTIONS: dict[str, str] = {
     TaskID.E_S2T_QA: "Questions about a scene, each with an answer.",
 }
 
+#: Metrics by short names.
+METRICS = {
+    "MeanAngularError": "angular error",
+    "BalancedAccuracy": "bal. acc.",
+    "Top1Accuracy": "top-1 acc.",
+    "PlainAccuracy": "accuracy",
+    "TopKAccuracy": "top-k acc.",
+    "SISDR": "SI-SDR",
+    "SISDRImprovement": "SI-SDR gain",
+    "Bleu": "BLEU",
+    "Meteor": "METEOR",
+    "CIDER": "CIDEr",
+    "ExactMatch": "exact match",
+    "PowerLoss": "power loss",
+}
+
 #: Terms of the page, as the glossary of the documentation has them.
 TERMS = {
     "OOD-avg": "The unweighted mean over the scored tasks of scores between the anchors, each on held-out values "
@@ -64,6 +80,11 @@ TERMS = {
     "surrogate": "A synthetic capture set by another receiver model. It says nothing of the air.",
     "textbook": "A published method on one task. It stands beside the ranking and has no OOD-avg.",
 }
+
+
+def short_metric(name: str) -> str:
+    """A metric's short name, for heads of tables."""
+    return METRICS.get(name, name)
 
 
 def title_of(task: str) -> str:

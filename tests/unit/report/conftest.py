@@ -4,7 +4,8 @@ import pytest
 
 from emma.captures.records import GroupScore, ModelGaps, ModelSet, SetRecord, SideScore, SimToRealReport
 from emma.captures.settings import CaptureSet
-from emma.report.page import build_figures, build_page
+from emma.report.drawing import build_figures
+from emma.report.page import build_page
 from emma.results.records import Board
 from emma.tasks import Anchors
 

@@ -3,7 +3,8 @@
 import pytest
 
 from emma.report.data import components, details, rank_rows
-from emma.report.page import build_figures, build_page
+from emma.report.drawing import build_figures
+from emma.report.page import build_page
 from emma.report.tables import markdown, tex
 from emma.results.components import above_floor, components_head, components_text, headroom, short_names
 from emma.results.frames import board_csv, board_frames

@@ -14,7 +14,8 @@ from common.errors import InputError
 from emma.report import figures
 from emma.report.captures import gap_rows, read_report
 from emma.report.data import brackets, details, number, values
-from emma.report.page import build_figures, build_page, images
+from emma.report.drawing import build_figures, images
+from emma.report.page import build_page
 from emma.report.tables import latex, markdown, tex
 from emma.results.components import APART_TITLE
 from emma.results.frames import board_csv, board_frames
@@ -103,7 +104,8 @@ def test_another_process_writes_the_same_bytes(board, page, manifest, tmp_path):
     code = """
 import hashlib, pathlib, sys
 from emma.results.records import Board
-from emma.report.page import build_figures, build_page, images
+from emma.report.drawing import build_figures, images
+from emma.report.page import build_page
 from emma.tasks import Anchors
 class Manifest:
     data_release_hash = "ab" * 32

@@ -38,8 +38,9 @@ from emma.evaluation.fitting import check_complete, fit_fold, read_fitted, write
 from emma.evaluation.replicates import ReplicateSource, primary_replicates, write_replicates
 from emma.evaluation.scoring import fold_record, score_task
 from emma.report.captures import read_report
-from emma.report.page import build_figures, build_page, images
-from emma.report.tables import markdown, tex
+from emma.report.drawing import build_figures, images
+from emma.report.page import build_page
+from emma.report.tables import bibtex, markdown, tex
 from emma.results.frames import board_csv
 from emma.results.layout import Layout
 from emma.results.leaderboard import build_board
@@ -413,6 +414,7 @@ def publish_page(results: Path) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(content)
     texts = {"html": build_page(board, drawn, report), "md": markdown(board), "tex": tex(board)}
+    texts["bib"] = bibtex(board)
     for kind, text in texts.items():
         write_text(results / f"leaderboard.{kind}", text)
 

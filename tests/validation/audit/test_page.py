@@ -45,6 +45,7 @@ def edited(name, old, new):
 CHANGES = {
     "handler in a figure": ("figures/ranking.svg", edited("figures/ranking.svg", b"<svg ", b'<svg onload="alert(1)" ')),
     "bytes of a PNG": ("figures/ranking.png", edited("figures/ranking.png", b"IEND", b"IENE")),
+    "bytes of a PDF": ("figures/ranking.pdf", edited("figures/ranking.pdf", b"%%EOF", b"%%EOG")),
     "figure of another board": (
         "figures/ranking.svg",
         lambda root: shutil.copy(root / "figures/jackknife.svg", root / "figures/ranking.svg"),
@@ -54,6 +55,7 @@ CHANGES = {
     "number on the page": ("leaderboard.html", edited("leaderboard.html", b"0.", b"1.")),
     "number in the Markdown": ("leaderboard.md", edited("leaderboard.md", b"0.", b"1.")),
     "row dropped from the LaTeX": ("leaderboard.tex", edited("leaderboard.tex", b"few", b"")),
+    "reference of another release": ("leaderboard.bib", edited("leaderboard.bib", b"release ", b"release v")),
     "page removed": ("leaderboard.html", lambda root: (root / "leaderboard.html").unlink()),
 }
 

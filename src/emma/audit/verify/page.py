@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import zlib
 from pathlib import Path
 
 from common.doors import read_bytes
@@ -17,14 +18,14 @@ from emma.results.records import Board
 #: Libraries that decide the bytes of what is drawn, as the lock names them.
 DRAWING = ("altair", "vl-convert-python", "Jinja2", "MarkupSafe", "pandas")
 
-_TEXTS = ("html", "md", "tex")
+_TEXTS = ("html", "md", "tex", "bib")
 
 #: What Snakemake leaves in a folder that is an output.
 _TIMESTAMP = ".snakemake_timestamp"
 
 
 class Page(Check):
-    """Page, Markdown, LaTeX and every figure are those that the board gives, byte for byte."""
+    """Page, Markdown, LaTeX, BibTeX and every figure are those that the board gives, byte for byte."""
 
     name = "page"
 
@@ -64,13 +65,15 @@ class Page(Check):
     def _again(results: Results) -> tuple[dict[str, bytes], dict[str, bytes]]:
         """The texts by kind and the figures by file name."""
         from emma.report.captures import read_report
-        from emma.report.page import build_figures, build_page, images
-        from emma.report.tables import markdown, tex
+        from emma.report.drawing import build_figures, images
+        from emma.report.page import build_page
+        from emma.report.tables import bibtex, markdown, tex
 
         board = parse(Board, results.document(results.layout.board), results.layout.board)
         report = None if results.sim_to_real() is None else read_report(results.gap_report, board)
         drawn = build_figures(board, results.manifest(), report)
         texts = {"html": build_page(board, drawn, report), "md": markdown(board), "tex": tex(board)}
+        texts["bib"] = bibtex(board)
         return {kind: text.encode() for kind, text in texts.items()}, images(drawn)
 
     def _probes(self, results: Results) -> None:
@@ -94,7 +97,12 @@ class Page(Check):
 
 
 def _locked(project: Path | None) -> bool:
-    """Whether the libraries that draw are those of the project's lock; taken as such where it has none."""
+    """Whether the libraries that draw are those of the project's lock; taken as such where it has none.
+
+    They are not where Python packs by zlib-ng, which writes other bytes than zlib for the same content.
+    """
+    if "ng" in zlib.ZLIB_RUNTIME_VERSION:
+        return False
     path = None if project is None else project / "envs" / "requirements.txt"
     if path is None or not path.is_file():
         return True

@@ -1,12 +1,13 @@
 // The figures: drawn when they are near, all of them before print; a model that is pointed at stands out in each.
 {
   const views = [];
+  const specs = unpack("specs").then(text => JSON.parse(text));
   let chosen = "";
   const draw = async place => {
     if (place.dataset.drawn) return;
     place.dataset.drawn = "yes";
-    const spec = JSON.parse(document.getElementById(place.dataset.spec).textContent);
     try {
+      const spec = (await specs)[place.dataset.spec];
       const {view} = await vegaEmbed(place, spec, {actions: false, renderer: "svg", ast: true});
       if (spec.params?.some(param => param.name === "highlight")) {
         views.push(view);

@@ -1,3 +1,9 @@
+// What is packed into the page, by the id of its place.
+const unpack = id => {
+  const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), character => character.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+};
+
 // Tabs, permalinks, explanations, edges of frames, and downloads.
 {
   const tabs = [...document.querySelectorAll("[role=tab]")];
@@ -75,15 +81,12 @@
     watch.observe(scroll.firstElementChild);
   }
 
-  // The files that stand beside the page are in it, packed.
+  // The files that stand beside the page are in it.
   for (const button of document.querySelectorAll("[data-download]")) {
     button.addEventListener("click", async () => {
       const name = button.dataset.download;
-      const packed = atob(document.getElementById(`download-${name}`).textContent);
-      const bytes = Uint8Array.from(packed, character => character.charCodeAt(0));
-      const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
       const link = document.createElement("a");
-      link.href = URL.createObjectURL(await new Response(stream).blob());
+      link.href = URL.createObjectURL(new Blob([await unpack(`download-${name}`)]));
       link.download = name;
       link.click();
       setTimeout(() => URL.revokeObjectURL(link.href), 1000);
