@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 from common.threads import one_thread
+from numpy.typing import NDArray
+from tqdm import tqdm
 
 from common.errors import InputError
 from common.files import parse
 from emma.backbones.base import Backbone
 from emma.backbones.config import ModelConfig
 from emma.backbones.dense import task_contract
-from emma.backbones.embed import write_embeddings
+from emma.backbones.embed import embed_batch, write_rows
 from emma.data.embeddings import Embeddings
 from emma.data.protocols import InDistribution, OODProtocol, board_protocols, primary_protocol, protocol_named
 from emma.data.provenance import Provenance, with_sets
@@ -95,13 +99,19 @@ class ProtocolRunner:
         return self._fit(self.protocol, embeddings, (train_index, eval_index))
 
     def _fit(
-        self, protocol: OODProtocol, embeddings: Embeddings, assigned: tuple[pa.Table, pa.Table]
+        self,
+        protocol: OODProtocol,
+        embeddings: Embeddings,
+        assigned: tuple[pa.Table, pa.Table],
+        done: Callable[[], object] = lambda: None,
     ) -> dict[str, FittedFold]:
+        fitted = {}
         with one_thread():
-            return {
-                value: fit_fold(self.spec, protocol, protocol.fold(value, *assigned, self.seed), assigned, embeddings)
-                for value in protocol.eval_values()
-            }
+            for value in protocol.eval_values():
+                fold = protocol.fold(value, *assigned, self.seed)
+                fitted[value] = fit_fold(self.spec, protocol, fold, assigned, embeddings)
+                done()
+        return fitted
 
     def run(self, embeddings: Embeddings, train_index: pa.Table, eval_index: pa.Table) -> ProtocolRun:
         """Fit and score every fold, and average; readouts that met the values give ``in_distribution``.
@@ -204,6 +214,8 @@ class Evaluator:
             release's own in this folder: ``results``, or ``results/releases/NAME``.
         seed: the run's seed.
         split: DEV, or HOLDOUT where its scenes were opened.
+        progress: show how many scenes are embedded and folds fit, on standard error, where that is a terminal or a
+            notebook's.
     """
 
     def __init__(
@@ -213,7 +225,9 @@ class Evaluator:
         results: str | Path | None = None,
         seed: int = 0,
         split: Split = Split.DEV,
+        progress: bool = False,
     ) -> None:
+        self.progress = progress
         self.layout = Layout(results_folder(release, split) if results is None else results)
         self.release, self.seed, self.split = release, checked_seed(seed), split
         if split not in (Split.DEV, Split.HOLDOUT):
@@ -249,10 +263,23 @@ class Evaluator:
         with tempfile.TemporaryDirectory() as temporary:
             path = Path(temporary) / "embeddings.parquet"
             scenes = [self._made(self.layout.scenes(task, split)) for split in (Split.TRAIN, self.split)]
-            with one_thread():
-                contract = task_contract(config, self.manifest.spec(task))
-                write_embeddings(path, backbone, scenes, contract=contract, provenance=provenance)
+            contract = task_contract(config, self.manifest.spec(task))
+            total = sum(self.manifest.frozen(task, split).scenes for split in (Split.TRAIN, self.split))
+            with one_thread(), self._bar(f"{task}: embedding", total, "scene") as bar:
+
+                def embed(iq: NDArray[np.complex64], index: pa.Table) -> NDArray[np.float32]:
+                    rows = embed_batch(backbone, iq, index, contract)
+                    # Some scenes are embedded again, to hold their rows against rows alone.
+                    bar.update(min(len(iq), total - bar.n))
+                    return rows
+
+                write_rows(path, embed, scenes, provenance, backbone.name)
             return Embeddings.read(path)
+
+    def _bar(self, what: str, total: int, unit: str) -> tqdm:
+        """A bar that is shown where it was asked for and somebody sees it; a notebook's output is no terminal."""
+        seen = sys.stderr.isatty() or "ipykernel" in sys.modules
+        return tqdm(total=total, desc=what, unit=f" {unit}", disable=not (self.progress and seen))
 
     def evaluate(
         self,
@@ -295,10 +322,13 @@ class Evaluator:
             protocols = [chosen, InDistribution(chosen)]
         assigned = self.assigned(task)
         embeddings = self.embed(backbone, task, config, provenance)
-        folds = {
-            each.name: ProtocolRunner(self.manifest, task, each, self.seed).fit(embeddings, *assigned)
-            for each in protocols
-        }
+        with self._bar(f"{task}: fitting", sum(len(each.eval_values()) for each in protocols), "fold") as bar:
+            folds = {
+                each.name: ProtocolRunner(self.manifest, task, each, self.seed)._fit(
+                    each, embeddings, assigned, bar.update
+                )
+                for each in protocols
+            }
         given = (spec, task.value, predictions_of(folds), self.manifest.bootstrap, self.seed)
         scores, _ = score_task(*given)
         hashes = {name: {value: fold.predictions_hash for value, fold in f.items()} for name, f in folds.items()}
