@@ -101,7 +101,12 @@ def write_text(path: str | Path, text: str) -> None:
 
 def write_json(path: str | Path, value: Any) -> None:
     """Write ``value`` as indented JSON in its own key order; ValueError on NaN and infinity."""
-    write_text(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(path, json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """``value`` as ``write_json`` writes it; ValueError on NaN and infinity."""
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def read_json(path: str | Path) -> Any:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from common.errors import InputError
+from common.files import json_text
 from floor_events.audit import audit_page
 from floor_events.comparison import COMPARISON_COLUMNS, Comparability, RunEvents, comparability, compare_runs
 from floor_events.protocol import CLASSES, FRAME_RATE_HZ, HEADS, HORIZON_STEPS, Protocol
@@ -117,9 +118,8 @@ def output_files(evaluation: Evaluation, output: Path, audit_sample: int = 0) ->
     report = evaluation.report
     events = [row for run in report["runs"].values() for row in run["events"]]
     framewise = [row for run in report["runs"].values() for row in run["framewise"]]
-    text = json.dumps(report, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
     files = {
-        output: text.encode(),
+        output: json_text(report).encode(),
         output.with_name(f"{output.stem}_events.csv"): to_csv(list(events[0]), events),
         output.with_name(f"{output.stem}_framewise.csv"): to_csv(FRAMEWISE_COLUMNS, framewise),
         output.with_name(f"{output.stem}_comparison.csv"): to_csv(COMPARISON_COLUMNS, report["comparison"]),

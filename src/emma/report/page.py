@@ -16,6 +16,7 @@ import jinja2
 import vl_convert
 from markupsafe import Markup, escape
 
+from common.files import json_text
 from emma.captures.records import SimToRealReport
 from emma.report.captures import caveats, gap_rows, in_points, mean_gaps, set_rows, without_gap
 from emma.report.data import (
@@ -60,8 +61,8 @@ def _cell(value: Any) -> str:
 
 def _columns(rows: Sequence[Cells]) -> list[str]:
     """Keys of rows in their order, without those that hold nothing anywhere or one text everywhere."""
-    keys = dict.fromkeys(key for row in rows for key in row)
-    return [key for key in keys if any(row.get(key) is not None for row in rows) and key not in _constants(rows)]
+    keys, constants = dict.fromkeys(key for row in rows for key in row), _constants(rows)
+    return [key for key in keys if key not in constants and any(row.get(key) is not None for row in rows)]
 
 
 def _constants(rows: Sequence[Cells]) -> dict[str, str]:
@@ -75,9 +76,9 @@ def _constants(rows: Sequence[Cells]) -> dict[str, str]:
     }
 
 
-def _wordy(rows: Sequence[Cells], key: str) -> bool:
-    """Whether a column holds words, which stand at its left, and no numbers."""
-    return any(isinstance(cell := row.get(key), str) and cell[0].isalpha() for row in rows)
+def _wordy(rows: Sequence[Cells], keys: Sequence[str]) -> set[str]:
+    """The columns that hold words, which stand at their left, and no numbers."""
+    return {key for key in keys if any(isinstance(cell := row.get(key), str) and cell[0].isalpha() for row in rows)}
 
 
 def _template(name: str) -> str:
@@ -97,12 +98,12 @@ def _breakable(name: str) -> Markup:
     return Markup(re.sub(r"([_.])(?=.)", r"\1<wbr>", str(escape(name))))
 
 
-def _contents(board: Board) -> list[tuple[str, str]]:
-    """What the page holds, by the anchors of its headings."""
+def _contents(board: Board, controls: Sequence[Cells]) -> list[tuple[str, str]]:
+    """What the page holds, by the anchors of its headings; ``controls`` are the rows of that table."""
     found = [("ranking", "Ranking")]
     found += [("submitted", "Submitted")] if board.apart else []
     found += [("tasks", "Tasks"), ("figures", "Cost and headroom")]
-    found += [("controls", "What pretraining bought")] if control_rows(board) else []
+    found += [("controls", "What pretraining bought")] if controls else []
     return [
         *found,
         *(("sim-to-real", "Sim to real"), ("jackknife", "Stability"), ("models", "Models"), ("glossary", "Glossary")),
@@ -113,7 +114,7 @@ def _files(board: Board) -> dict[str, str]:
     """The files that stand beside the page."""
     return {
         "leaderboard.csv": board_csv(board),
-        "leaderboard.json": json.dumps(board.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n",
+        "leaderboard.json": json_text(board.model_dump(mode="json")),
         "leaderboard.tex": tex(board),
         "leaderboard.bib": bibtex(board),
     }
@@ -143,11 +144,12 @@ def build_page(board: Board, drawn: Mapping[str, Figure], report: SimToRealRepor
     bundle = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub asks for what is optional
     scripts = [_template(name) for name in SCRIPTS]
     apart = ranked(board)[1]
+    controls, gaps, gapless = control_rows(board), list(gap_rows(board, report)), without_gap(board)
     return (
         environment.get_template("page.html")
         .render(
             board=board,
-            contents=_contents(board),
+            contents=_contents(board, controls),
             downloads={name: _packed(text) for name, text in _files(board).items()},
             board_columns=columns(board),
             ranking=lines(board, board.reproduced),
@@ -171,28 +173,22 @@ def build_page(board: Board, drawn: Mapping[str, Figure], report: SimToRealRepor
             kinds=KINDS,
             scale_note=SCALE_NOTE,
             rank_rows=rank_rows(board),
-            control_rows=control_rows(board),
+            control_rows=controls,
             cost_rows=cost_rows(board),
             has_controls=has_controls(board),
             control_note=CONTROL_NOTE,
             tasks=tasks_of(board),
             figures=drawn,
             details={task: details(board, task) for task in tasks_of(board)},
-            gaps=in_points(
-                [
-                    row
-                    for row in gap_rows(board, report)
-                    if row["set"] is not None or row["task"] not in without_gap(board)
-                ]
-            ),
+            gaps=in_points([row for row in gaps if row["set"] is not None or row["task"] not in gapless]),
             mean_gaps=in_points(mean_gaps(board)),
             gap_columns=gap_columns(board),
             gap_note=GAP_NOTE,
             sided=[name for name in drawn if name.startswith("sides_")],
-            surrogate=any("surrogate" in str(row["kind"]) for row in gap_rows(board, report)),
+            surrogate=any("surrogate" in str(row["kind"]) for row in gaps),
             sets=set_rows(report),
             caveats=caveats(report),
-            without_gap=without_gap(board),
+            without_gap=gapless,
             arrow=ARROW,
             reference_note=REFERENCE_NOTE,
             cell=_cell,

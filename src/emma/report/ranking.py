@@ -120,7 +120,7 @@ def columns(board: Board) -> list[Column]:
                 task.value, title_of(task), note, f"{task.value}, by {block.metric}. {QUESTIONS.get(task, '')}", first
             )
         )
-    if any(row.cost is not None for row in board.models):
+    if _has_costs(board):
         found.append(Column("parameters", "Parameters", "", "Distinct parameters of the network.", "ascending", False))
         tip = "Multiply-accumulates per scene: the most over the tasks."
         found.append(Column("macs", "Multiply-accumulates", "per scene", tip, "ascending", False))
@@ -132,11 +132,11 @@ def lines(board: Board, rows: Sequence[Row]) -> list[Line]:
     places = {row.model: place for place, row in enumerate(board.models)}
     gaps = gap_columns(board)
     most = _most(board)
-    joined = brackets(board)
+    joined, costed, controlled = brackets(board), _has_costs(board), has_controls(board)
     found = []
     for row in rows:
         cells = [_rank(row), _name(row), _average(row)]
-        if has_controls(board):
+        if controlled:
             cells.append(_bought(row, most))
         for column in gaps.values():
             gap = column[places[row.model]]
@@ -149,10 +149,14 @@ def lines(board: Board, rows: Sequence[Row]) -> list[Line]:
                     Cell(points, number(points, 1), (f"{len(gap.over)} task{'s' * (len(gap.over) > 1)}",), reason=over)
                 )
         cells += [_task(board, row, task) for task in tasks_of(board)]
-        if any(other.cost is not None for other in board.models):
+        if costed:
             cells += _costs(row)
         found.append(Line(row, tuple(cells), joined.get(row.model, "none")))
     return found
+
+
+def _has_costs(board: Board) -> bool:
+    return any(row.cost is not None for row in board.models)
 
 
 def _key(title: str) -> str:

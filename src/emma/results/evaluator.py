@@ -94,9 +94,18 @@ class ProtocolRunner:
         if self.protocol.spec != self.spec:
             raise InputError(f"protocol {self.protocol.name}: made for another TaskSpec than the release's {self.task}")
 
-    def fit(self, embeddings: Embeddings, train_index: pa.Table, eval_index: pa.Table) -> dict[str, FittedFold]:
-        """Fitted folds by held-out value, on one thread as in the workflow; raises what ``fit_fold`` raises."""
-        return self._fit(self.protocol, embeddings, (train_index, eval_index))
+    def fit(
+        self,
+        embeddings: Embeddings,
+        train_index: pa.Table,
+        eval_index: pa.Table,
+        done: Callable[[], object] = lambda: None,
+    ) -> dict[str, FittedFold]:
+        """Fitted folds by held-out value, on one thread as in the workflow; raises what ``fit_fold`` raises.
+
+        ``done`` is called after each fold.
+        """
+        return self._fit(self.protocol, embeddings, (train_index, eval_index), done)
 
     def _fit(
         self,
@@ -324,9 +333,7 @@ class Evaluator:
         embeddings = self.embed(backbone, task, config, provenance)
         with self._bar(f"{task}: fitting", sum(len(each.eval_values()) for each in protocols), "fold") as bar:
             folds = {
-                each.name: ProtocolRunner(self.manifest, task, each, self.seed)._fit(
-                    each, embeddings, assigned, bar.update
-                )
+                each.name: ProtocolRunner(self.manifest, task, each, self.seed).fit(embeddings, *assigned, bar.update)
                 for each in protocols
             }
         given = (spec, task.value, predictions_of(folds), self.manifest.bootstrap, self.seed)

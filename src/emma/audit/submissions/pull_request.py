@@ -15,6 +15,7 @@ from common.hashing import content_hash, file_sha256
 from emma.audit.submissions.bundle import MANIFEST_NAME, Bundle, Expected
 from emma.audit.submissions.checks import BundleCheck
 from emma.audit.submissions.scoring import Scored
+from emma.backbones.config import CONTROL_SUFFIX
 from emma.data.published import PUBLISHED, load_published
 from emma.data.release import load_manifest
 from emma.results.layout import Layout, results_folder
@@ -168,4 +169,4 @@ def taken_names(root: Path, own: str) -> frozenset[str]:
     """Names that models of a project and other submissions have, with those of the models' controls."""
     models = {path.stem for path in root.glob("config/models/**/*.yaml")}
     others = {path.name for path in (root / FOLDER).glob("*") if path.is_dir() and path.name != own}
-    return frozenset(models | {f"{name}.control" for name in models} | others)
+    return frozenset(models | {name + CONTROL_SUFFIX for name in models} | others)
