@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from emma.readouts.base import Floats, Readout
+from common.rows import blocks
+from emma.readouts.base import Features, Floats, Readout
 from emma.readouts.selection import Numbers, solve_positive
 
 #: Least within-class variance, in units of the total one, so that classes without any can be told apart.
@@ -34,28 +37,30 @@ class Discriminant(Readout):
         """The projection's weights."""
         return width * max(0, min(len(self.target.classes) - 1, width))
 
-    def _validation_losses(self, features: Floats, target: Floats, parts: Numbers) -> Floats:
+    def _validation_losses(self, features: Features, target: Floats, parts: Numbers) -> Floats:
         """Share of captures whose cosine to the centroid of another class of the inner fit is higher."""
         classes = np.unique(target)
         kept = [parts == part for part in range(parts.max() + 1)]
-        moments = [_Scatter.of(features[own], target[own], classes) for own in kept]
+        moments = [_Scatter.over(features[own], target[own], classes) for own in kept]
         whole = sum(moments[1:], moments[0])
         losses = np.zeros(len(self.spec.regularisation))
         for own, scored in zip(moments, kept, strict=True):
             rest = whole - own
             known = rest.counts > 0
-            for place, share in enumerate(self.spec.regularisation):
-                projection = rest.projection(share, self._varying)
-                centroids = (rest.sums / np.maximum(rest.counts, 1)[:, None])[known] - rest.mean
-                cosines = _unit((features[scored] - rest.mean) @ projection) @ _unit(centroids @ projection).T
-                losses[place] += (classes[known][cosines.argmax(axis=1)] != target[scored]).sum()
+            centroids = (rest.sums / np.maximum(rest.counts, 1)[:, None])[known] - rest.mean
+            made = [rest.projection(share, self._varying) for share in self.spec.regularisation]
+            asked = target[scored]
+            for rows, block in blocks(features[scored]):
+                for place, projection in enumerate(made):
+                    cosines = _unit((block - rest.mean) @ projection) @ _unit(centroids @ projection).T
+                    losses[place] += (classes[known][cosines.argmax(axis=1)] != asked[rows]).sum()
         return losses / len(features)
 
-    def _fit(self, features: Floats, target: Floats, regularisation: float) -> dict[str, Floats]:
-        scatter = _Scatter.of(features, target, np.unique(target))
+    def _fit(self, features: Features, target: Floats, regularisation: float) -> dict[str, Floats]:
+        scatter = _Scatter.over(features, target, np.unique(target))
         return {"projection": scatter.projection(regularisation, self._varying)}
 
-    def enrol(self, features: NDArray[Any], target: Floats, turns: NDArray[np.integer[Any]]) -> None:
+    def enrol(self, features: Features, target: Floats, turns: NDArray[np.integer[Any]]) -> None:
         """Set the centroids ``[T, C, P]`` of every turn and class.
 
         Args:
@@ -63,7 +68,8 @@ class Discriminant(Readout):
             target: class indices ``[N]``.
             turns: the turn ``[N]`` that each capture enrols its class in, from 0 on.
         """
-        projected = self._standardised(features) @ self.tensors["projection"]
+        parts = [self._standardised(block) @ self.tensors["projection"] for _, block in blocks(features)]
+        projected = np.concatenate(parts)
         classes, number = len(self.target.classes), int(turns.max()) + 1
         place = turns.astype(np.int64) * classes + target.astype(np.int64)
         order = np.argsort(place, kind="stable")
@@ -99,6 +105,11 @@ class _Scatter:
         """Sums of captures ``[N, D]`` of the classes named."""
         member = (np.asarray(target)[:, None] == classes).astype(np.float64)
         return cls(member.sum(axis=0), member.T @ features, features.T @ features)
+
+    @classmethod
+    def over(cls, features: Features, target: Floats, classes: Floats) -> _Scatter:
+        """The same, a block at a time where features are many."""
+        return reduce(operator.add, (cls.of(block, target[place], classes) for place, block in blocks(features)))
 
     def __add__(self, other: _Scatter) -> _Scatter:
         return _Scatter(self.counts + other.counts, self.sums + other.sums, self.squares + other.squares)

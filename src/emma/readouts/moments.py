@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
+from functools import reduce
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.rows import Rows, blocks
 from emma.readouts.selection import solve_positive
 
 Floats = NDArray[np.float64]
@@ -33,6 +36,11 @@ class Moments:
         sums = features.sum(axis=0), wanted.sum(axis=0)
         energy = float(np.einsum("nk,nk->", wanted, wanted))
         return cls(len(features), *sums, features.T @ features, features.T @ wanted, energy)
+
+    @classmethod
+    def over(cls, features: Floats | Rows, wanted: Floats) -> Moments:
+        """The same, a block at a time where features are many."""
+        return reduce(operator.add, (cls.of(block, wanted[place]) for place, block in blocks(features)))
 
     def __add__(self, other: Moments) -> Moments:
         return self._with(other, 1)
