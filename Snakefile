@@ -21,6 +21,7 @@ include: "workflow/rules/real.smk"  # captured scenes, sim-to-real gap
 include: "workflow/rules/reports.smk"  # run records, leaderboard, page, stress report
 include: "workflow/rules/release.smk"  # the release archive
 include: "workflow/rules/floor.smk"  # floor events
+include: "workflow/rules/cluster.smk"  # how a job on a cluster runs its rules
 
 
 rule leaderboard:
