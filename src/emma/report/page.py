@@ -32,14 +32,23 @@ from emma.report.data import (
     tasks_of,
 )
 from emma.report.drawing import Figure
+from emma.report.latex import appendix, bibtex, tex
 from emma.report.models import control_rows, cost_rows, facts
 from emma.report.ranking import columns, lines
 from emma.report.signs import signs
-from emma.report.tables import bibtex, tex
 from emma.report.terms import QUESTIONS, TERMS, short_metric, title_of
 from emma.results.components import APART_TITLE, CONTROL_NOTE, GAP_NOTE, gap_columns, has_controls
 from emma.results.frames import board_csv
 from emma.results.records import Board
+
+#: The files that stand beside the page, as its buttons call them.
+DOWNLOADS = {
+    "leaderboard.csv": "CSV",
+    "leaderboard.json": "JSON",
+    "leaderboard.tex": "LaTeX",
+    "leaderboard.appendix.tex": "LaTeX, held-out values",
+    "leaderboard.bib": "BibTeX",
+}
 
 #: The page's own scripts, in their order; the drawing library comes before them.
 SCRIPTS = ("table.js", "page.js", "charts.js")
@@ -116,6 +125,7 @@ def _files(board: Board) -> dict[str, str]:
         "leaderboard.csv": board_csv(board),
         "leaderboard.json": json_text(board.model_dump(mode="json")),
         "leaderboard.tex": tex(board),
+        "leaderboard.appendix.tex": appendix(board),
         "leaderboard.bib": bibtex(board),
     }
 
@@ -150,6 +160,7 @@ def build_page(board: Board, drawn: Mapping[str, Figure], report: SimToRealRepor
         .render(
             board=board,
             contents=_contents(board, controls),
+            labels=DOWNLOADS,
             downloads={name: _packed(text) for name, text in _files(board).items()},
             board_columns=columns(board),
             ranking=lines(board, board.reproduced),

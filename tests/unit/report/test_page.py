@@ -15,8 +15,9 @@ from emma.report import figures
 from emma.report.captures import gap_rows, read_report
 from emma.report.data import brackets, details, number, values
 from emma.report.drawing import build_figures, images
+from emma.report.latex import latex, tex
 from emma.report.page import build_page
-from emma.report.tables import latex, markdown, tex
+from emma.report.tables import markdown
 from emma.results.components import APART_TITLE
 from emma.results.frames import board_csv, board_frames
 from emma.results.leaderboard import board_text
