@@ -17,6 +17,7 @@ from emma.report.captures import gap_rows, in_points, side_rows
 from emma.report.data import Cells, ValueRow, check_release, jackknives, number, tasks_of, values
 from emma.report.figures import Rows
 from emma.report.models import average_points, cost_points, headroom_points
+from emma.report.signs import Signs, signs
 from emma.report.terms import title_of
 from emma.results.records import Board
 
@@ -54,6 +55,7 @@ def build_figures(
     """The figures by name."""
     check_release(board, manifest)
     models, tidy = [row.model for row in board.models], values(board, manifest)
+    signed = signs(models)
     drawn: dict[str, Figure] = {}
     if (ranking := _ranking(board)) is not None:
         drawn["ranking"] = ranking
@@ -70,16 +72,16 @@ def build_figures(
         both = [(skill, within) for skill, within in pairs if skill is not None and within is not None]
         lost = sum(skill < within for skill, within in both)
         drawn[f"transfer_{task.value}"] = Figure(
-            figures.transfer(rows, task.value, title_of(task)),
+            figures.transfer(rows, task.value, title_of(task), signed),
             f"Scatter of {task.value}: {lost} of {len(both)} points lie below the line of equal skill",
             "Skill on held-out values against that of a readout that has met them.",
             rows,
             ("model", "held_out", "skill_in_distribution", "skill", "n"),
         )
-    drawn |= _costs(board)
+    drawn |= _costs(board, signed)
     if shares := headroom_points(board):
         drawn["headroom"] = Figure(
-            figures.headroom(shares),
+            figures.headroom(shares, signed),
             f"Points of {len({row['model'] for row in shares})} models between floor and oracle, by task",
             "How far each score has come from the floor, which knows nothing of a scene, to the oracle, which knows "
             "its true parameters.",
@@ -92,7 +94,7 @@ def build_figures(
     for name in dict.fromkeys(str(row["set"]) for row in both_sides):
         own = [row for row in both_sides if row["set"] == name]
         drawn[f"sides_{name}"] = Figure(
-            figures.sides(both_sides, name),
+            figures.sides(both_sides, name, signed),
             f"Scatter of {name}: {len(own)} models, a line between fits on synthetic and on captured scenes",
             "Synthetic against captured score on the anchors' scale. Lines: from a fit on synthetic scenes to one on "
             "as many captured scenes of other sessions (tick).",
@@ -110,13 +112,13 @@ def build_figures(
     return drawn
 
 
-def _costs(board: Board) -> dict[str, Figure]:
+def _costs(board: Board, signed: Signs) -> dict[str, Figure]:
     rows = cost_points(board)
     models = list(dict.fromkeys(str(row["model"]) for row in rows))
     found = {}
     if averages := average_points(board):
         found["cost"] = Figure(
-            figures.costs(averages, "Average", "OOD-avg"),
+            figures.costs(averages, "Average", "OOD-avg", signed),
             f"Scatter of {len(averages)} models, OOD-avg against multiply-accumulates",
             "OOD-avg against cost. Hollow: the same network with permuted weights.",
             averages,
@@ -125,7 +127,7 @@ def _costs(board: Board) -> dict[str, Figure]:
     for task in dict.fromkeys(str(row["task"]) for row in rows):
         own = [row for row in rows if row["task"] == task]
         found[f"cost_{task}"] = Figure(
-            figures.costs(own, title_of(task), "score on the anchors' scale"),
+            figures.costs(own, title_of(task), "score on the anchors' scale", signed),
             f"Scatter of {task}: {len(own)} points of {len(models)} models, score against multiply-accumulates",
             "Score against cost. Hollow: the same network with permuted weights.",
             own,

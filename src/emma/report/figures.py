@@ -8,7 +8,7 @@ from typing import Any
 
 import altair as alt
 
-from emma.report.signs import channels
+from emma.report.signs import Signs, channels
 
 #: Rows of a table by column.
 Rows = Sequence[Mapping[str, object]]
@@ -64,7 +64,7 @@ def _diagonal() -> alt.Chart:
     return alt.Chart(ends).mark_line(color="@muted", strokeDash=[3, 3], strokeWidth=1).encode(x="x:Q", y="y:Q")
 
 
-def transfer(rows: Rows, task: str, title: str) -> alt.TopLevelMixin:
+def transfer(rows: Rows, task: str, title: str, drawn: Signs) -> alt.TopLevelMixin:
     """In-distribution against held-out skill of one task; below the diagonal is lost on the unseen value."""
     rows = [row for row in rows if row["task"] == task and row["skill"] is not None]
     rows = [row for row in rows if row["skill_in_distribution"] is not None]
@@ -73,7 +73,7 @@ def transfer(rows: Rows, task: str, title: str) -> alt.TopLevelMixin:
         x=alt.X("skill_in_distribution:Q", scale=scale, title="in-distribution"),
         y=alt.Y("skill:Q", scale=scale, title="held out"),
         tooltip=["model:N", "held_out:N", "text:N", "in_distribution_text:N", "n:Q"],
-        **channels(str(row["model"]) for row in rows),
+        **channels((str(row["model"]) for row in rows), drawn),
     )
     return (
         (_diagonal() + _points(base))
@@ -82,7 +82,7 @@ def transfer(rows: Rows, task: str, title: str) -> alt.TopLevelMixin:
     )
 
 
-def costs(rows: Rows, title: str, level: str) -> alt.TopLevelMixin:
+def costs(rows: Rows, title: str, level: str, drawn: Signs) -> alt.TopLevelMixin:
     """Scores on the anchors' scale against multiply-accumulates per scene; a line joins a model and its control."""
     base = alt.Chart(alt.Data(values=rows)).encode(
         x=alt.X(
@@ -95,19 +95,20 @@ def costs(rows: Rows, title: str, level: str) -> alt.TopLevelMixin:
     )
     lines = base.mark_line(color="@muted", strokeWidth=1).encode(detail="pair:N")
     points = _points(base).encode(
-        tooltip=["model:N", "text:N", alt.Tooltip("macs:Q", format=",")], **channels(str(row["model"]) for row in rows)
+        tooltip=["model:N", "text:N", alt.Tooltip("macs:Q", format=",")],
+        **channels((str(row["model"]) for row in rows), drawn),
     )
     return (lines + points).add_params(HIGHLIGHT).properties(title=f"{title}: cost", width=_SIDE, height=_SIDE)
 
 
-def headroom(rows: Rows) -> alt.TopLevelMixin:
+def headroom(rows: Rows, drawn: Signs) -> alt.TopLevelMixin:
     """How far each model has come from the floor (0) to the oracle (1), one line per task."""
     tasks = list(dict.fromkeys(str(row["task"]) for row in rows))
     base = alt.Chart(alt.Data(values=rows)).encode(
         x=alt.X("share:Q", title="share of the way from floor to oracle", axis=alt.Axis(format="%")),
         y=alt.Y("task:N", sort=tasks, title=None, axis=alt.Axis(ticks=False, labelLimit=150, grid=True)),
         tooltip=["model:N", "task:N", alt.Tooltip("share:Q", format=".0%"), "text:N"],
-        **channels(str(row["model"]) for row in rows),
+        **channels((str(row["model"]) for row in rows), drawn),
     )
     ends = alt.Chart(alt.Data(values=[{"x": 0}, {"x": 1}])).mark_rule(color="@muted", strokeDash=[3, 3]).encode(x="x:Q")
     return (ends + _points(base, 80)).add_params(HIGHLIGHT).properties(width=320, height=alt.Step(34))
@@ -143,7 +144,7 @@ def jackknife(rows: Rows) -> alt.TopLevelMixin:
     return (bars + ticks).properties(width=420, height=36 * len(order))
 
 
-def sides(rows: Rows, name: str) -> alt.TopLevelMixin:
+def sides(rows: Rows, name: str, drawn: Signs) -> alt.TopLevelMixin:
     """Synthetic against captured skill on one set, a line between the two fits of the in-domain reference.
 
     It runs from a fit on as many synthetic scenes to the tick of one on captured scenes of other sessions.
@@ -153,7 +154,7 @@ def sides(rows: Rows, name: str) -> alt.TopLevelMixin:
     points = _points(base).encode(
         y=alt.Y("captured:Q", title="captured"),
         tooltip=["model:N", "synthetic:Q", "captured:Q", "fit_on_captured:Q", "fit_on_as_many_synthetic:Q"],
-        **channels(str(row["model"]) for row in rows),
+        **channels((str(row["model"]) for row in rows), drawn),
     )
     known = [row for row in rows if None not in (row["fit_on_captured"], row["fit_on_as_many_synthetic"])]
     reach = alt.Chart(alt.Data(values=known)).encode(x="synthetic:Q")

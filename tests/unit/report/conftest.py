@@ -1,5 +1,8 @@
 """A small board that holds every awkward case, and the page made of it."""
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from emma.captures.records import GroupScore, ModelGaps, ModelSet, SetRecord, SideScore, SimToRealReport
@@ -8,6 +11,10 @@ from emma.report.drawing import build_figures
 from emma.report.page import build_page
 from emma.results.records import Board
 from emma.tasks import Anchors
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+
+import synthetic_board
 
 EVIL = "<script>alert(1)</script>"
 HASH = "ab" * 32
@@ -137,3 +144,27 @@ def manifest():
 def _with_gaps():
     """Maker of a board and the report behind its gaps, by kind."""
     return with_gaps
+
+
+@pytest.fixture(scope="session")
+def wide_made():
+    """What a board of 30 models on the twelve tasks of v1.0 is built of."""
+    return synthetic_board.make(30, resamples=100)
+
+
+@pytest.fixture(scope="session")
+def wide(wide_made):
+    """The board of it."""
+    return wide_made.board()
+
+
+@pytest.fixture(scope="session")
+def wide_figures(wide, wide_made):
+    """Its figures."""
+    return build_figures(wide, wide_made.manifest)
+
+
+@pytest.fixture(scope="session")
+def wide_page(wide, wide_figures):
+    """Its page."""
+    return build_page(wide, wide_figures)
