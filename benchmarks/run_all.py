@@ -19,6 +19,7 @@ ROWS = {
     "bootstrap": 90,
     "embedding": 90,
     "memory": 180,
+    "many_models": 180,
     "scene_rates": 180,
     "cold_run": 1_200,
     "dry_run": 180,

@@ -29,7 +29,7 @@ def main() -> None:
     report = read_report(arguments.sim_to_real, board) if arguments.sim_to_real else None
     found = build_figures(board, load_manifest(arguments.manifest), report)
     page = build_page(board, found, report)
-    for name, content in images(found).items():
+    for name, content in images(found, [row.model for row in board.models]).items():
         with atomic(arguments.figures / name) as temporary:
             temporary.write_bytes(content)
     places = (arguments.markdown, arguments.latex, arguments.appendix, arguments.bibtex)

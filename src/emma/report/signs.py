@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import gcd
@@ -96,21 +96,33 @@ def _order(name: str) -> list[int]:
     return [(first + turn * step) % len(_SIGNS) for turn in range(len(_SIGNS))]
 
 
-def channels(models: Iterable[str], drawn: Signs) -> dict[str, Any]:
+def channels() -> dict[str, Any]:
     """The encodings of points by ``model``: stroke, fill (none for controls) and shape, without a legend.
 
+    The scales hold names in place of their lists, which ``scales`` gives.
+    """
+
+    def scale(values: str) -> alt.Scale:
+        return alt.Scale(domain=["@models"], range=[values])
+
+    return {
+        "stroke": alt.Stroke("model:N", scale=scale("@strokes"), legend=None),
+        "fill": alt.Fill("model:N", scale=scale("@fills"), legend=None),
+        "shape": alt.Shape("model:N", scale=scale("@shapes"), legend=None),
+    }
+
+
+def scales(models: Sequence[str], drawn: Signs) -> dict[str, list[str]]:
+    """What the names in the scales of ``channels`` stand for.
+
     Args:
-        models: those of one figure.
+        models: those that are drawn.
         drawn: the signs of the whole board.
     """
-    names = list(dict.fromkeys(models))
-
-    def scale(values: list[str]) -> alt.Scale:
-        return alt.Scale(domain=names, range=values)
-
-    fills = ["transparent" if drawn[name].hollow else drawn[name].colour for name in names]
+    own = [drawn[name] for name in models]
     return {
-        "stroke": alt.Stroke("model:N", scale=scale([drawn[name].colour for name in names]), legend=None),
-        "fill": alt.Fill("model:N", scale=scale(fills), legend=None),
-        "shape": alt.Shape("model:N", scale=scale([drawn[name].shape for name in names]), legend=None),
+        "@models": list(models),
+        "@strokes": [sign.colour for sign in own],
+        "@fills": ["transparent" if sign.hollow else sign.colour for sign in own],
+        "@shapes": [sign.shape for sign in own],
     }

@@ -1,6 +1,11 @@
 """A small board that holds every awkward case, and the page made of it."""
 
+import base64
+import json
+import re
 import sys
+import zlib
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -89,6 +94,31 @@ def board():
     ]
     head = {"release": "v9", "data_release_hash": HASH, "eval_split": "dev", "seed": 3, "harness_version": "0.1.0"}
     return Board.model_validate({**head, "caveats": [CAVEAT], "models": rows})
+
+
+def unpacked(page, key):
+    """What the page holds packed under a key."""
+    content = re.search(rf'<script type="text/plain" id="{re.escape(key)}">([^<]*)</script>', page)[1]
+    return zlib.decompress(base64.b64decode(content)).decode()
+
+
+@pytest.fixture(scope="session")
+def whole():
+    """Makes a page whole: its parts where they are filled in."""
+
+    def fill(page):
+        for key, html in json.loads(unpacked(page, "packed-parts")).items():
+            page = page.replace(f'<div data-part="{escape(key)}"></div>', html)
+        assert "data-part=" not in page
+        return page
+
+    return fill
+
+
+@pytest.fixture(scope="session")
+def packed():
+    """Reads what a page holds packed, by page and key."""
+    return unpacked
 
 
 @pytest.fixture(scope="session")

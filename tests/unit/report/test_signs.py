@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+from emma.report.figures import paper
 from emma.report.signs import SHAPES, signs
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -31,15 +32,20 @@ def scales(content):
     return found
 
 
-def test_every_figure_and_table_of_a_board_gives_a_model_one_sign(wide, wide_figures, wide_page):
-    seen = {}
+def test_every_figure_and_table_of_a_board_gives_a_model_one_sign(wide, wide_figures, wide_page, whole, packed):
+    seen, signed = {}, signs(row.model for row in wide.models)
     for figure in wide_figures.values():
-        for model, own in scales(json.loads(json.dumps(figure.spec))).items():
+        for model, own in scales(paper(figure.spec, {figure.data: figure.rows}, signed)).items():
             seen.setdefault(model, set()).update(own)
+    given = json.loads(packed(wide_page, "packed-figures"))["scales"]
+    lists = (given[key] for key in ("@models", "@strokes", "@shapes", "@fills"))
+    for model, stroke, shape, fill in zip(*lists, strict=True):
+        seen[model].add((stroke, shape, fill == "transparent"))
     drawn = [name for name in wide_figures if name.startswith(("transfer", "cost", "headroom"))]
     assert len(drawn) == 26
     paths = {path: shape for shape, path in SHAPES.items()}
     symbol = r'<symbol id="sign-([^"]+)"[^>]*><path d="([^"]+)" fill="([^"]+)" stroke="([^"]+)"'
+    wide_page = whole(wide_page)
     on_page = {
         model: (stroke, paths[path], fill == "none") for model, path, fill, stroke in re.findall(symbol, wide_page)
     }

@@ -409,7 +409,7 @@ def publish_page(results: Path) -> None:
     board = parse(Board, read_json(results / "leaderboard.json"), results)
     report = read_report(results / "reports/sim_to_real.json", board)
     drawn = build_figures(board, load_manifest(results / "release/manifest.json"), report)
-    for name, content in images(drawn).items():
+    for name, content in images(drawn, [row.model for row in board.models]).items():
         path = results / "figures" / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(content)

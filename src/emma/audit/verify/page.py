@@ -73,7 +73,9 @@ class Page(Check):
         report = None if results.sim_to_real() is None else read_report(results.gap_report, board)
         drawn = build_figures(board, results.manifest(), report)
         written = {"html": build_page(board, drawn, report), **texts(board)}
-        return {kind: text.encode() for kind, text in written.items()}, images(drawn)
+        return {kind: text.encode() for kind, text in written.items()}, images(
+            drawn, [row.model for row in board.models]
+        )
 
     def _probes(self, results: Results) -> None:
         """The probe report follows from the probes, and its figure from the report; no probe is fit again."""
