@@ -47,6 +47,8 @@ def heat_map(rows: Rows, data: str, title: str) -> alt.TopLevelMixin:
             )
         ],
     )  # fmt: skip
+    # Eleven pixels of a letter's height are about seven of its width.
+    cell = max(54, 8 + 7 * max(len(str(value)) for value in values))
     opacity = alt.Opacity("skill:Q", scale=alt.Scale(domain=[0, 1], range=list(DEPTH)), legend=None)
     cells = base.mark_rect(fill="@accent", stroke="@ground", strokeWidth=2).encode(opacity=opacity)
     scores = base.mark_text(fontSize=11, color="@ink", yOffset=-5 if any(row["mark"] for row in rows) else 0).encode(
@@ -55,7 +57,7 @@ def heat_map(rows: Rows, data: str, title: str) -> alt.TopLevelMixin:
     marks = base.mark_text(fontSize=9, color="@ink", yOffset=8).encode(text="mark:N")
     layers = cells + scores + marks
     return layers.properties(
-        title=f"{title}: held-out values", width=max(54 * len(values), 180), height=32 * len(models)
+        title=f"{title}: held-out values", width=max(cell * len(values), 180), height=32 * len(models)
     )
 
 
@@ -220,7 +222,7 @@ def spec(chart: alt.TopLevelMixin, description: str) -> dict[str, Any]:
         "background": None,
         "view": {"stroke": None},
         "axis": axis | {"gridColor": "@rule", "gridOpacity": 0.6, "labelFontSize": 11, "titleFontSize": 11,
-                        "titleFontWeight": "normal", "labelLimit": 150},
+                        "titleFontWeight": "normal", "labelLimit": 300},
         "title": {"color": "@ink", "fontSize": 12, "fontWeight": "normal", "anchor": "start"},
         "legend": {"labelColor": "@ink", "titleColor": "@muted", "titleFontWeight": "normal"},
     }  # fmt: skip

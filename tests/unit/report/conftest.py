@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import shutil
 import sys
 import zlib
 from html import escape
@@ -198,3 +199,14 @@ def wide_figures(wide, wide_made):
 def wide_page(wide, wide_figures):
     """Its page."""
     return build_page(wide, wide_figures)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One browser for all tests."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright here: make setup installs it")
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    with sync_api.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield started
+        started.close()
