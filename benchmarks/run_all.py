@@ -31,6 +31,7 @@ ROWS = {
     "embedding": Row(90),
     "memory": Row(180),
     "scene_rates": Row(180),
+    "many_models": Row(180),
     "cold_run": Row(2_400),
     "scene_bytes": Row(30, tree=True),
     "inner_validation": Row(120, tree=True),
