@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 #: A rule of one task has the task in its name, and a fit one of another protocol that behind it.
-_OF_TASK = re.compile(r"^(?P<stage>[a-z_]+?)_(?P<task>E(?:_[A-Z0-9]+)+)(?:_(?P<protocol>[a-z][a-z-]*))?$")
+_OF_TASK = re.compile(r"^(?P<stage>[a-z_]+?)_(?P<task>E(?:_[A-Z0-9]+)+)(?:_(?P<protocol>[a-z_]+))?$")
 
 #: Wildcards in the words of the documentation.
 _WORDS = {"value": "fold", "captures": "capture set", "original": "model"}
@@ -46,7 +46,7 @@ class Job:
             found["model"] = self.wildcards.get("model") or self.wildcards["original"]
         if of_task := _OF_TASK.match(self.rule):
             found["task"] = of_task["task"].replace("_", "-")
-            found |= {"protocol": of_task["protocol"]} if of_task["protocol"] else {}
+            found |= {"protocol": of_task["protocol"].replace("_", "-")} if of_task["protocol"] else {}
         return found | {_WORDS.get(name, name): value for name, value in self.wildcards.items() if value}
 
     @property

@@ -23,7 +23,7 @@ from workflow_support.progress import Job, Progress, clock, duration, last_line
             "model dsp, task E-ID-FP, fold unit-3",
         ),
         (
-            "fit_E_LOC_LOS_leave-one-band-out",
+            "fit_E_LOC_LOS_leave_one_band_out",
             {"model": "m", "value": "2.4GHz"},
             "fit m E-LOC-LOS leave-one-band-out 2.4GHz",
             "model m, task E-LOC-LOS, protocol leave-one-band-out, fold 2.4GHz",
