@@ -5,8 +5,8 @@ CORES ?= 2
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# One bar per rule on a terminal, a few lines elsewhere and in CI; the log of a job that failed in any case.
-SNAKEMAKE := $(if $(filter true 1,$(CI)),TTY_INTERACTIVE=0 )$(BIN)/snakemake --logger rich --cores $(CORES)
+# What runs now and the time left on a terminal, a few lines elsewhere and in CI; a line per job that failed.
+SNAKEMAKE := $(if $(filter true 1,$(CI)),TTY_INTERACTIVE=0 )$(BIN)/snakemake --logger emma --cores $(CORES)
 PYTHON_SOURCES := src scripts tests benchmarks examples docs
 PIP := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 
