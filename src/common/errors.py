@@ -12,6 +12,8 @@ from typing import NoReturn
 
 #: Status of a program that was interrupted, as a shell gives it: 128 and the number of SIGINT.
 INTERRUPTED = 130
+#: What a run says that was interrupted.
+RESUMES = "interrupted; the same command resumes"
 
 
 class InputError(ValueError):
@@ -65,8 +67,8 @@ class OneLineParser(argparse.ArgumentParser):
 def run_script(main: Callable[[], None], program: str | None = None) -> None:
     """Run a command-line program; bad input ends it with status 2 and one line on stderr.
 
-    A full disk is such a line too, and so are too little memory and an interrupt (Ctrl-C), whose status is 130. A
-    reader of standard output that goes away ends the program quietly.
+    A full disk and a limit on the size of files are such a line too, and so are too little memory and an interrupt
+    (Ctrl-C), whose status is 130. A reader of standard output that goes away ends the program quietly.
 
     Args:
         main: the program; parses its own options.
@@ -92,9 +94,13 @@ def run_script(main: Callable[[], None], program: str | None = None) -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return
         # pyarrow says it in its message alone.
-        if error.errno not in {errno.ENOSPC, errno.EDQUOT} and "No space left" not in str(error):
+        if error.errno in {errno.ENOSPC, errno.EDQUOT} or "No space left" in str(error):
+            line = "output: no space left on its disk; free some and run again"
+        elif error.errno == errno.EFBIG or "File too large" in str(error):
+            line = "output: larger than the limit on files (ulimit -f); raise it and run again"
+        else:
             raise
-        sys.stderr.write("output: no space left on its disk; free some and run again\n")
+        sys.stderr.write(f"{line}\n")
         raise SystemExit(2) from None
 
 
