@@ -83,7 +83,8 @@ def run_script(main: Callable[[], None], program: str | None = None) -> None:
         sys.stderr.write(f"{prefix}{line.removeprefix(prefix)}\n")
         raise SystemExit(2) from None
     except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
+        # More would not be true of every program: some resume, others begin again.
+        sys.stderr.write("interrupted; no file is half-written\n")
         raise SystemExit(INTERRUPTED) from None
     except MemoryError:
         sys.stderr.write("memory: less than the input takes; give it more, or smaller input\n")

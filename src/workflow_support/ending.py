@@ -67,9 +67,10 @@ def end_in_one_line(logger: logging.Logger) -> None:
     """
     ending = _Ending()
     logger.addFilter(ending)
-    main = threading.current_thread() is threading.main_thread()
-    if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    if threading.current_thread() is not threading.main_thread():
+        return
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         atexit.register(ending.at_exit)
         sys.excepthook = ending.hook
         signal.signal(signal.SIGINT, ending.on_interrupt)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

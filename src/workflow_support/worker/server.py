@@ -18,11 +18,10 @@ import sys
 import threading
 import traceback
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from emma.data.tables import without_pandas
 from workflow_support.worker.warm import Warmth
-
 
 #: Bytes of a request, and callers at a time that have not said all of theirs.
 _MOST_BYTES, _MOST_CALLERS = 2**26, 64
@@ -186,12 +185,12 @@ def serve(programs: Path, listener: socket.socket) -> None:
     lifeline = os.dup(0)
     with Path(os.devnull).open() as nothing:
         os.dup2(nothing.fileno(), 0)
-    while lifeline not in (ready := select.select([lifeline, worker, *worker.callers], [], [])[0]):
-        for speaker in ready:
-            if speaker is worker:
+    while lifeline not in (ready := select.select([lifeline, worker.fileno(), *worker.callers], [], [])[0]):
+        for number in ready:
+            if number == worker.fileno():
                 worker.admit()
             else:
-                worker.attend(speaker)
+                worker.attend(number)
         worker.service_actions()
     # Here too: a run that is killed cannot.
     shutil.rmtree(folder, ignore_errors=True)
