@@ -8,12 +8,19 @@ import os
 import select
 import sys
 from collections.abc import Callable, Collection
-from typing import NoReturn
+from pathlib import Path
+from typing import Any, NoReturn
 
 #: Status of a program that was interrupted, as a shell gives it: 128 and the number of SIGINT.
 INTERRUPTED = 130
 #: What a run says that was interrupted.
 RESUMES = "interrupted; the same command resumes"
+
+#: Options that name what a program writes.
+_OUTPUTS = ("out", "output", "output_dir")
+
+#: What the system says of a place where nothing can be written.
+_UNWRITABLE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST})
 
 
 class InputError(ValueError):
@@ -59,6 +66,21 @@ class OneLineParser(argparse.ArgumentParser):
     def __init__(self, prog: str | None = None, description: str | None = None) -> None:
         super().__init__(prog, description=description, allow_abbrev=False, formatter_class=_HelpWithDefaults)
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse; paths of outputs are refused where no file can be made: the work before would be lost."""
+        from common.places import check_place
+
+        parsed, others = super().parse_known_args(args, namespace)
+        for name in _OUTPUTS:
+            value = getattr(parsed, name, None)
+            for path in value if isinstance(value, list) else [value]:
+                if isinstance(path, Path):
+                    try:
+                        check_place(path)
+                    except InputError as error:
+                        raise InputError(f"--{name.replace('_', '-')}: {error}") from None
+        return parsed, others
+
     def error(self, message: str) -> NoReturn:
         """Raise InputError with the program's name and what argparse says."""
         raise InputError(f"{self.prog}: {message}")
@@ -67,8 +89,9 @@ class OneLineParser(argparse.ArgumentParser):
 def run_script(main: Callable[[], None], program: str | None = None) -> None:
     """Run a command-line program; bad input ends it with status 2 and one line on stderr.
 
-    A full disk and a limit on the size of files are such a line too, and so are too little memory and an interrupt
-    (Ctrl-C), whose status is 130. A reader of standard output that goes away ends the program quietly.
+    A full disk, a limit on the size of files or a place that cannot be written is such a line too, and so are too
+    little memory and an interrupt (Ctrl-C), whose status is 130. A reader of standard output that goes away ends the
+    program quietly.
 
     Args:
         main: the program; parses its own options.
@@ -94,6 +117,9 @@ def run_script(main: Callable[[], None], program: str | None = None) -> None:
             # Standard output goes elsewhere, so that the interpreter's last flush is silent too.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return
+        if error.errno in _UNWRITABLE and (place := error.filename2 or error.filename) is not None:
+            sys.stderr.write(f"{place}: cannot be read or written ({error.strerror})\n")
+            raise SystemExit(2) from None
         # pyarrow says it in its message alone.
         if error.errno in {errno.ENOSPC, errno.EDQUOT} or "No space left" in str(error):
             line = "output: no space left on its disk; free some and run again"

@@ -208,6 +208,7 @@ rule page:
             labels={"what": "ranking", "as": "Markdown"},
         ),
         latex=LAYOUT.board_as("tex"),
+        appendix=LAYOUT.board_as("appendix.tex"),
         bibtex=LAYOUT.board_as("bib"),
         figures=report(
             directory(LAYOUT.figures),
@@ -229,5 +230,5 @@ rule page:
         program(
             "build_page",
             "--board {input.board} --manifest {input.manifest} {params.sim_to_real} --page {output.page}",
-            "--markdown {output.markdown} --latex {output.latex} --bibtex {output.bibtex} --figures {output.figures}",
+            "--markdown {output.markdown} --latex {output.latex} --appendix {output.appendix} --bibtex {output.bibtex} --figures {output.figures}",
         )

@@ -91,7 +91,7 @@ def result_files(results: Results, embeddings: bool = False) -> dict[str, Path]:
     """
     names = expected_files(results)
     plain = Layout("")
-    names |= {plain.board_as(kind).as_posix() for kind in ("html", "md", "tex")}
+    names |= {plain.board_as(kind).as_posix() for kind in ("html", "md", "tex", "appendix.tex", "bib")}
     for model in [model for model in results.models() if embeddings and not results.is_submitted(model)]:
         paths = [plain.embeddings(model, task) for task in results.tasks_of(model)]
         paths += [plain.capture_embeddings(name, own) for name, own in capture_pairs(results) if own == model]

@@ -95,8 +95,8 @@ def command(
     words = ["snakemake", *(["--configfile", *files] if files else []), "--cores", str(arguments.cores)]
     if arguments.dry_run:
         words.append("--dry-run")
-    elif importlib.util.find_spec("snakemake_logger_plugin_rich"):
-        words += ["--logger", "rich"]
+    elif importlib.util.find_spec("rich"):
+        words += ["--logger", "emma"]
     every = {"release": arguments.release, "eval_split": arguments.eval_split, **(settings or {})}
     named = [f"{key}={value}" for key, value in every.items() if value is not None]
     return [*words, *(["--config", *named] if named else []), "--", *targets]

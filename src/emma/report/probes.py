@@ -8,7 +8,7 @@ from typing import Any
 
 import altair as alt
 
-from emma.report.figures import spec
+from emma.report.figures import paper, spec
 from emma.report.signs import signs
 from emma.report.terms import title_of
 from emma.results.probes import ProbesReport
@@ -27,7 +27,7 @@ def curves(report: ProbesReport) -> dict[str, Any]:
     panels = [
         alt.hconcat(*(_panel(rows, task, kind, models) for kind in ("regularisation", "scenes"))) for task in tasks
     ]
-    return spec(alt.vconcat(*panels), _DESCRIPTION, page=False)
+    return paper(spec(alt.vconcat(*panels), _DESCRIPTION), {}, {})
 
 
 def _panel(rows: list[dict[str, Any]], task: str, kind: str, models: list[str]) -> alt.LayerChart:

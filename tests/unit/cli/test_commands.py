@@ -113,10 +113,10 @@ def engine(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["run"], "snakemake --cores {n} --logger rich -- leaderboard folds"),
+        (["run"], "snakemake --cores {n} --logger emma -- leaderboard folds"),
         (
             ["run", "all", "--release", "tiny", "--cores", "3", "--models", "prior, dsp", "--seed", "4"],
-            "snakemake --cores 3 --logger rich --config release=tiny 'models=[prior,dsp]' seed=4 -- all",
+            "snakemake --cores 3 --logger emma --config release=tiny 'models=[prior,dsp]' seed=4 -- all",
         ),
         (
             ["run", "--dry-run", "--captures", "none", "--eval-split", "HOLDOUT"],
@@ -124,11 +124,11 @@ def engine(monkeypatch, tmp_path):
         ),
         (
             ["run", "--submissions", "submissions/a", "--cores", "1"],
-            "snakemake --cores 1 --logger rich --config 'submissions=[submissions/a]' -- leaderboard folds",
+            "snakemake --cores 1 --logger emma --config 'submissions=[submissions/a]' -- leaderboard folds",
         ),
         (
             ["run", "--captures", "config/mine.yaml"],
-            "snakemake --configfile config/mine.yaml --cores {n} --logger rich -- leaderboard folds",
+            "snakemake --configfile config/mine.yaml --cores {n} --logger emma -- leaderboard folds",
         ),
     ],
 )
