@@ -72,8 +72,8 @@ TERMS = {
     "interval": "95 % interval over scenes, refits of the readout and enrolments.",
     "oracle": "A row whose features are the true parameters of each scene, under the same readout.",
     "probe": "A head beside the pinned one, such as nearest neighbours: it shows whether the head decides the ranks.",
-    "rank range": "The ranks that a model takes when one task, one held-out value or one fifth of a task's fit scenes is "
-    "dropped for all ranked models at once.",
+    "rank range": "The ranks that a model takes when one task, one held-out value or one fifth of a task's fit scenes "
+    "is dropped for all ranked models at once.",
     "readout": "The light head on frozen embeddings, pinned by the task.",
     "sim-to-real gap": "The score on synthetic scenes less that of the same readouts on captured scenes, in percentage "
     "points; above zero is lost on captures.",
