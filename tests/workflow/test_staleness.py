@@ -31,7 +31,7 @@ def test_finished_results_leave_nothing_to_do(project):
 
 
 def test_the_page_waits_for_the_probes_where_the_config_asks_for_them(project):
-    assert project.jobs(config=("probes=true",)) == {"probe": 2, "probe_report": 1, "page": 1}
+    assert project.jobs(config=("probes=true",)) == {"probe": 3, "probe_report": 1, "page": 1}
 
 
 def test_touching_every_file_makes_nothing_stale(project):
