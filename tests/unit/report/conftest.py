@@ -3,7 +3,6 @@
 import base64
 import json
 import re
-import shutil
 import sys
 import zlib
 from html import escape
@@ -199,14 +198,3 @@ def wide_figures(wide, wide_made):
 def wide_page(wide, wide_figures):
     """Its page."""
     return build_page(wide, wide_figures)
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """One browser for all tests."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright here: make setup installs it")
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    with sync_api.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield started
-        started.close()
