@@ -8,8 +8,11 @@ import os
 import select
 import sys
 from collections.abc import Callable, Collection
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
+
+E = TypeVar("E", bound=StrEnum)
 
 #: Status of a program that was interrupted, as a shell gives it: 128 and the number of SIGINT.
 INTERRUPTED = 130
@@ -32,16 +35,34 @@ def near(value: str, known: Collection[str]) -> str | None:
     from difflib import get_close_matches
 
     folded = {name.casefold(): name for name in known}
-    found = get_close_matches(value.casefold(), folded, n=1, cutoff=0.75)
+    # Of a long name three letters or so: names that share most of their words are not near for that.
+    found = get_close_matches(value.casefold(), folded, n=1, cutoff=max(0.75, 1 - 3 / max(len(value), 1)))
     return folded[found[0]] if found else None
 
 
-def unknown(value: str, known: Collection[str], most: int | None = None) -> str:
-    """What to say of a name that is none of those known: the one that was meant, or what they are, ``most`` of them."""
+def advice(value: str, known: Collection[str], most: int | None = None) -> str:
+    """Of a name that is none of those known, the one that was meant, or what they are, ``most`` of them."""
     if meant := near(value, known):
-        return f"{value} is unknown, did you mean {meant}?"
+        return f"did you mean {meant}?"
     more = f" and {len(known) - most} more" if most and len(known) > most else ""
-    return f"{value} is unknown, expected one of {', '.join([*known][:most])}{more}"
+    return f"expected one of {', '.join([*known][:most]) or 'none'}{more}"
+
+
+def unknown(value: str, known: Collection[str], most: int | None = None) -> str:
+    """What to say of a name that is none of those known."""
+    return f"{value} is unknown, {advice(value, known, most)}"
+
+
+def one_of(kind: type[E]) -> Callable[[str], E]:
+    """Reads a member of an enumeration of words, for the options of a program."""
+
+    def read(text: str) -> E:
+        try:
+            return kind(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(unknown(text, [member.value for member in kind])) from None
+
+    return read
 
 
 def natural(text: str) -> int:
@@ -82,14 +103,23 @@ class OneLineParser(argparse.ArgumentParser):
         return parsed, others
 
     def error(self, message: str) -> NoReturn:
-        """Raise InputError with the program's name and what argparse says."""
+        """Raise InputError with the program's name, what argparse says, and the option that may have been meant."""
+        if message.startswith("unrecognized arguments: "):
+            words = message.partition(": ")[2].split()
+            known = [option for option in self._option_string_actions if option.startswith("--")]
+            meant = [near(word.partition("=")[0], known) for word in words if word.startswith("-")]
+            message += "".join(f", did you mean {option}?" for option in meant[:1] if option)
         raise InputError(f"{self.prog}: {message}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            raise argparse.ArgumentError(action, unknown(str(value), [*map(str, action.choices)]))
 
 
 def run_script(main: Callable[[], None], program: str | None = None) -> None:
     """Run a command-line program; bad input ends it with status 2 and one line on stderr.
 
-    A full disk, a limit on the size of files or a place that cannot be written is such a line too, and so are too
+    A full disk, a limit on the size of files and a place that cannot be written are such a line too, and so are too
     little memory and an interrupt (Ctrl-C), whose status is 130. A reader of standard output that goes away ends the
     program quietly.
 

@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         settings["real_captures"] = arguments.captures
     elif arguments.captures is not None:
         if not (arguments.root / arguments.captures).is_file():
-            raise InputError(f"--captures: {unknown(arguments.captures, _WORDS)}; or a YAML file in the project")
+            raise InputError(f"--captures: no YAML file in the project, and {unknown(arguments.captures, _WORDS)}")
         files.append(arguments.captures)
     targets = arguments.targets or _TARGETS
     for target in targets:

@@ -18,8 +18,10 @@ from emma.report.captures import gap_rows, side_rows
 from emma.report.data import Cells, ValueRow, check_release, jackknives, number, tasks_of, values
 from emma.report.figures import Rows
 from emma.report.models import average_points, cost_points, headroom_points
+from emma.report.probes import efficiency_rows
 from emma.report.signs import signs
-from emma.report.terms import title_of
+from emma.report.terms import short_metric, title_of
+from emma.results.probes import ProbesReport
 from emma.results.records import Board
 
 #: Pixels a unit of the PNG files, for print.
@@ -60,13 +62,26 @@ class Figure:
 
 
 def build_figures(
-    board: Board, manifest: DataReleaseManifest, report: SimToRealReport | None = None
+    board: Board,
+    manifest: DataReleaseManifest,
+    report: SimToRealReport | None = None,
+    probes: ProbesReport | None = None,
 ) -> dict[str, Figure]:
-    """The figures by name."""
+    """The figures by name.
+
+    Args:
+        board: the board.
+        manifest: its release.
+        report: what its sim-to-real gaps were taken from, where captures were scored.
+        probes: its probe report, for the figures of label efficiency.
+
+    Raises:
+        InputError: the board is of another release.
+    """
     check_release(board, manifest)
     # altair would check each part of each chart as often as it is copied, which takes longer than all the rest.
     with debug_mode(False):
-        return _figures(board, manifest, report)
+        return _figures(board, manifest, report) | _efficiency(probes)
 
 
 def _figures(board: Board, manifest: DataReleaseManifest, report: SimToRealReport | None) -> dict[str, Figure]:
@@ -131,6 +146,22 @@ def _figures(board: Board, manifest: DataReleaseManifest, report: SimToRealRepor
             ("model", "dropped", "ood_avg", "min", "min_without", "max", "max_without", "fragile"),
         )
     return drawn
+
+
+def _efficiency(probes: ProbesReport | None) -> dict[str, Figure]:
+    found = {}
+    for task, rows in ({} if probes is None else efficiency_rows(probes)).items():
+        data = f"efficiency {task}"
+        most = max(int(str(row["at"])) for row in rows)
+        found[f"label_efficiency_{task}"] = Figure.of(
+            figures.label_efficiency(rows, data, title_of(task), short_metric(str(rows[0]["metric"]))),
+            data,
+            rows,
+            f"Lines of {task}: {len({row['model'] for row in rows})} models, score against up to {most} fit scenes",
+            "Mean over five draws of fit scenes; the last point is a fit on all of them. No intervals.",
+            ("model", "scenes", "text", "deviation"),
+        )
+    return found
 
 
 def _costs(board: Board) -> dict[str, Figure]:

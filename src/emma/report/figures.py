@@ -122,6 +122,27 @@ def headroom(rows: Rows, data: str) -> alt.TopLevelMixin:
     return (ends + _points(base, 80)).add_params(HIGHLIGHT).properties(width=320, height=alt.Step(34))
 
 
+def label_efficiency(rows: Rows, data: str, title: str, metric: str) -> alt.TopLevelMixin:
+    """Scores against the number of fit scenes, one line per model; the last point is all of them."""
+    places = {row["at"]: row["scenes"] for row in rows}
+    names = " : ".join(f"datum.value == {at} ? '{name}'" for at, name in places.items())
+    axis = alt.Axis(values=[float(str(at)) for at in places], labelExpr=f"{names} : ''", grid=False)
+    base = (
+        _chart(data)
+        .transform_filter("isValid(datum.score)")
+        .encode(
+            x=alt.X("at:Q", scale=alt.Scale(type="log", nice=False, padding=14), title="fit scenes", axis=axis),
+            y=alt.Y("score:Q", scale=alt.Scale(zero=False), title=metric),
+        )
+    )
+    lit = alt.when(_LIT).then(alt.value(0.7)).otherwise(alt.value(0.05))
+    lines = base.mark_line(strokeWidth=1.2).encode(detail="model:N", opacity=lit, stroke=channels()["stroke"])
+    points = _points(base, 40).encode(tooltip=["model:N", "scenes:N", "text:N", "deviation:Q"], **channels())
+    return (
+        (lines + points).add_params(HIGHLIGHT).properties(title=f"{title}: label efficiency", width=_SIDE, height=_SIDE)
+    )
+
+
 def ranking(rows: Rows, data: str) -> alt.TopLevelMixin:
     """OOD averages with their 95 % intervals."""
     base = _chart(data).encode(y=alt.Y("model:N", sort=None, title=None))

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from emma.report.data import ARROW, KINDS, REFERENCE_NOTE, SCALE_NOTE, components, digits_of, number, tasks_of
+from emma.report.models import cost_rows
 from emma.results.components import (
     APART_TITLE,
     CONTROL_NOTE,
@@ -104,7 +105,7 @@ def is_best(row: Row) -> bool:
 
 
 def markdown(board: Board) -> str:
-    """The ranking as a Markdown table with its notes."""
+    """The ranking as a Markdown table with its notes, and what models cost."""
     table = _ranking(board)
     text = table.map(markdown_text)
     lines = [list(table.columns), ["--:", "--:", "---", *["--:"] * (len(table.columns) - 3)]]
@@ -116,4 +117,20 @@ def markdown(board: Board) -> str:
     if board.apart:
         own = 2 + len(board.reproduced)
         rows = [*rows[:own], "", f"{APART_TITLE}:", "", *rows[:2], *rows[own:]]
-    return "\n".join([*rows, "", *(f"- {markdown_text(note)}" for note in notes(board))]) + "\n"
+    noted = [f"- {markdown_text(note)}" for note in notes(board)]
+    return "\n".join([*rows, "", *noted, *_costs(board)]) + "\n"
+
+
+#: What of a model's costs stands below the ranking: what is counted, and the licence.
+_COSTS = ("model", "parameters", "multiply-accumulates per scene", "width", "file, bytes", "licence")
+
+
+def _costs(board: Board) -> list[str]:
+    """Lines of a table of costs; none where none was counted."""
+    rows = cost_rows(board)
+    if not rows:
+        return []
+    lines = [_COSTS, ("---", *["--:"] * (len(_COSTS) - 2), "---")]
+    lines += [tuple(markdown_text(str(row[key] or "–")) for key in _COSTS) for row in rows]
+    said = "What the models cost, of several tasks the most; what NumPy computes is not counted:"
+    return ["", said, "", *("| " + " | ".join(line) + " |" for line in lines)]

@@ -160,7 +160,7 @@ def test_what_the_options_show_to_be_wrong_starts_nothing(monkeypatch, project, 
     engine("print('ran')")
     for words, told in {
         ("run", "--release", "tinny"): "--release: tinny is unknown, did you mean tiny?",
-        ("run", "--captures", "surogate"): "--captures: surogate is unknown, did you mean surrogate?",
+        ("run", "--captures", "surogate"): "and surogate is unknown, did you mean surrogate?",
         ("run", "leaderbord"): "emma run: leaderbord: no such target, did you mean leaderboard?",
         ("run", "--cores", "many"): "emma run: argument --cores: many: expected a whole number",
         ("archive", "--release", "v0.2"): "--release: v0.2 is unknown, did you mean v0.1?",

@@ -1,4 +1,4 @@
-"""A page of 30 models on twelve tasks at three widths: controls do what they say, nothing is cut or overlaps."""
+"""A page of 30 models on twelve tasks at three widths: every control does what it says, nothing is cut or overlaps."""
 
 import shutil
 from pathlib import Path
@@ -74,8 +74,8 @@ def test_columns_are_chosen(seen):
     seen.locator("input[name=column][value=macs]").check()
     assert set(before) - set(heads.evaluate_all(titles)) == {TASK}
     assert set(heads.evaluate_all(titles)) - set(before) == {"macs"}
-    hidden = "row => [...row.cells].filter(cell => !cell.hidden).length"
-    assert seen.locator("#ranking-table tbody tr").first.evaluate(hidden) == len(before)
+    hidden = "rows => rows.map(row => [...row.cells].map(cell => cell.hidden).join())"
+    assert len(set(seen.locator("#ranking-table tr").evaluate_all(hidden))) == 1
     menu = seen.locator(".choices").bounding_box()
     assert menu["x"] >= 0
     assert menu["x"] + menu["width"] <= seen.viewport_size["width"]
@@ -106,7 +106,7 @@ def test_every_column_sorts_its_best_first(seen, wide):
     assert shown(seen) == [row.model for row in wide.models]
 
 
-def test_a_tab_shows_its_task_alone_with_scores_figures_and_a_table_that_opens(seen, wide):
+def test_a_tab_shows_its_task_alone_with_scores_figures_and_a_table_that_opens(seen, wide, wide_figures):
     for number, task in ((3, "E-ID-FP"), (11, "E-S2T-QA"), (0, TASK)):
         seen.get_by_role("tab").nth(number).click()
         panels = seen.locator("[role=tabpanel]").evaluate_all(
@@ -117,13 +117,14 @@ def test_a_tab_shows_its_task_alone_with_scores_figures_and_a_table_that_opens(s
         assert panel.locator(".scores tbody tr").count() == 30
         assert panel.locator(".chart svg.marks").count() == 3
         assert seen.evaluate("location.hash") == f"#task-{task}"
-    box = panel.locator(f"[data-table='held_out_{TASK}']")
+    box = panel.locator(f"[data-table='transfer_{TASK}']")
     box.locator("summary").click()
     values = len(wide.models[0].tasks[TASK].values)
     box.locator("table tbody tr").nth(30 * values - 1).wait_for()
     cells = box.locator("table tbody tr").first.locator("td").all_inner_texts()
-    record = wide.models[0].tasks[TASK].values["E_URBAN"]
-    assert cells[:3] == [wide.models[0].model, "E_URBAN", f"{record.score:.1f}"]
+    (row, *_) = wide_figures[f"transfer_{TASK}"].rows
+    skills = [f"{row[key]:.3f}" for key in ("skill_in_distribution", "skill")]
+    assert cells == [wide.models[0].model, "E_URBAN", *skills, "400"]
     box.locator("summary").click()
 
 
@@ -194,3 +195,18 @@ def test_nothing_is_cut_and_nothing_overlaps(seen):
         frames(seen)
         faults |= dict.fromkeys(seen.evaluate(LAYOUT, "[role=tabpanel]:not(.off)"), tab.inner_text())
     assert faults == {}
+
+
+def test_the_ranking_fits_a_printed_page(seen):
+    """A4 across, less its margins: what is wider would be cut, since paper does not scroll."""
+    before = seen.viewport_size
+    seen.set_viewport_size({"width": 1047, "height": 700})
+    seen.emulate_media(media="print")
+    ends = "tables => tables.map(table => table.getBoundingClientRect().right)"
+    assert max(seen.locator("table.board").evaluate_all(ends)) <= 1047
+    sizes = "cells => cells.map(cell => Number.parseFloat(getComputedStyle(cell).fontSize))"
+    small = seen.locator("table.board td small").evaluate_all(sizes)
+    assert max(small) < min(seen.locator("table.board td.number").evaluate_all(sizes))
+    assert not seen.locator(".controls").is_visible()
+    seen.emulate_media(media="screen")
+    seen.set_viewport_size(before)

@@ -298,6 +298,9 @@ def test_controls_and_costs_stand_on_the_page(board, manifest, whole):
         assert text in page
     assert "a network &lt;b&gt;" in page
     assert "a network <b>" not in page
+    table = markdown(shown)[markdown(shown).index("What the models cost") :]
+    assert "| first | 98,765 | 123,456 | 32 | 400 | MIT |" in table
+    assert "What the models cost" not in markdown(board)
     plain = build_page(board, build_figures(board, manifest))
     assert "What pretraining bought" not in plain
     assert 'id="costs"' not in plain

@@ -68,10 +68,15 @@ class Page(Check):
         from emma.report.drawing import build_figures, images
         from emma.report.latex import texts
         from emma.report.page import build_page
+        from emma.report.probes import read_probes
 
         board = parse(Board, results.document(results.layout.board), results.layout.board)
         report = None if results.sim_to_real() is None else read_report(results.gap_report, board)
-        drawn = build_figures(board, results.manifest(), report)
+        # A page shows the probes or not: its config chose, and its figures tell.
+        path = results.layout.report("probes")
+        probed = any(results.layout.figures.glob("label_efficiency_*"))
+        probes = read_probes(path, board) if probed else None
+        drawn = build_figures(board, results.manifest(), report, probes)
         written = {"html": build_page(board, drawn, report), **texts(board)}
         return {kind: text.encode() for kind, text in written.items()}, images(
             drawn, [row.model for row in board.models]
