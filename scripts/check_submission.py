@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from common.confine import limit_memory
 from common.errors import InputError, OneLineParser, natural, one_of, run_script
 from common.files import parse, read_json, write_json
 from emma.audit.submissions import Bundle, Expected, score, validate
@@ -29,6 +30,7 @@ from emma.tasks import Split
 def main() -> None:
     """Check a folder, or what a pull request would merge."""
     without_pandas()
+    limit_memory()
     parser = OneLineParser(description=__doc__)
     parser.add_argument("bundle", type=Path, nargs="?", help="folder submissions/NAME")
     parser.add_argument("--base", help="commit that a pull request would be merged into, with --head and no folder")

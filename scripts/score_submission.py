@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from common.confine import limit_memory
 from common.errors import OneLineParser, natural, one_of, run_script
 from emma.audit.submissions import Bundle, Expected, require_own, score, validate, write_scored
 from emma.data.tables import without_pandas
@@ -12,6 +13,7 @@ from emma.tasks import Split
 def main() -> None:
     """Check everything, then write predictions with frozen targets, metrics, replicates and the run record."""
     without_pandas()
+    limit_memory()
     parser = OneLineParser(description=__doc__)
     parser.add_argument("bundle", type=Path, help="folder with submission.yaml and predictions/")
     parser.add_argument("--results", type=Path, default=Path("results"), help="finished results of the release")
