@@ -5,12 +5,12 @@ CORES ?= 2
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# One bar per rule on a terminal, a few lines elsewhere and in CI; the log of a job that failed in any case.
-SNAKEMAKE := $(if $(filter true 1,$(CI)),TTY_INTERACTIVE=0 )$(BIN)/snakemake --logger rich --cores $(CORES)
+# What runs now and the time left on a terminal, a few lines elsewhere and in CI; a line per job that failed.
+SNAKEMAKE := $(if $(filter true 1,$(CI)),TTY_INTERACTIVE=0 )$(BIN)/snakemake --logger emma --cores $(CORES)
 PYTHON_SOURCES := src scripts tests benchmarks examples docs
 PIP := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 
-.PHONY: help setup cluster leaderboard reports test test-code test-validity test-cluster lint types format docs freeze bench clean
+.PHONY: help setup cluster leaderboard reports test test-code test-validity test-cluster lint types format docs freeze bench bench-scale clean
 
 help:  ## list the targets
 	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / { printf "make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -99,6 +99,9 @@ freeze: setup  ## record the hashes of changed releases
 
 bench: setup  ## measure speed and memory: ONLY="fits hashing" for some
 	$(BIN)/python benchmarks/run_all.py $(if $(ONLY),--only $(ONLY))
+
+bench-scale: setup  ## measure larger releases: some hours
+	$(BIN)/python benchmarks/run_all.py --scale --out results/benchmarks_scale.json
 
 # Asks before it deletes; YES=1 does not.
 clean: setup  ## delete one release's results: RELEASE=v1.0, by default that of the config

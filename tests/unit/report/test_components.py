@@ -55,6 +55,19 @@ def test_many_values_are_shown_by_their_ends(board):
     assert components_text([many[2]] * 6, str) == "none defined"
 
 
+def test_a_terminal_gets_the_board_in_blocks_of_its_width(board):
+    whole, narrow = board_text(board), board_text(board, 64)
+    assert max(map(len, whole.splitlines())) > 80
+    assert max(map(len, narrow.splitlines())) <= 64
+    heads = [line for line in narrow.splitlines() if line.startswith("rank")]
+    assert len(heads) > 1
+    for task in board.models[0].tasks:
+        assert sum(f"{task.value} (" in head for head in heads) == 1
+    assert "less -S" in narrow
+    assert "less -S" not in whole + board_text(board, 500)
+    assert whole.split() == board_text(board, 100_000).split()
+
+
 def test_every_table_shows_the_held_out_values_the_range_and_the_floor(board, manifest):
     board = uneven(board)
     page = build_page(board, build_figures(board, manifest))
