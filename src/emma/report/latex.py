@@ -234,7 +234,7 @@ def bibtex(board: Board) -> str:
                 "title": f"{{EMMA}}: Electromagnetic Multi-task Model Assessment, release {board.release}",
                 "author": "{The EMMA authors}",
                 "version": board.harness_version,
-                "note": f"Data release hash {board.data_release_hash}, {board.eval_split.upper()} scenes, "
+                "note": f"Data release hash {_broken(board.data_release_hash)}, {board.eval_split.upper()} scenes, "
                 f"seed {board.seed}",
             },
         )
@@ -244,18 +244,24 @@ def bibtex(board: Board) -> str:
             continue
         weights = row.run_manifest.model_provenance.weights_sha256
         facts = [f"Licence {row.cost.licence}"] if row.cost.licence else []
-        facts += [f"SHA-256 of the weights {weights}"] if weights else []
+        said = latex("; ".join(facts))
+        said += f"{'; ' * bool(facts)}SHA-256 of the weights {_broken(weights)}" if weights else ""
         entries.append(
             _entry(
                 row.model,
                 {
                     "title": latex(row.cost.description or row.model),
                     "howpublished": f"\\url{{{row.cost.link}}}",
-                    "note": latex("; ".join(facts)),
+                    "note": said,
                 },
             )
         )
     return "\n".join(entries)
+
+
+def _broken(digits: str) -> str:
+    """A hash that may go on in the next line after each sixteen digits."""
+    return "\\allowbreak{}".join(digits[place : place + 16] for place in range(0, len(digits), 16))
 
 
 def _entry(key: str, fields: dict[str, str]) -> str:
