@@ -10,7 +10,7 @@ SNAKEMAKE := $(if $(filter true 1,$(CI)),TTY_INTERACTIVE=0 )$(BIN)/snakemake --l
 PYTHON_SOURCES := src scripts tests benchmarks examples docs
 PIP := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 
-.PHONY: help setup cluster leaderboard reports test test-code test-validity test-cluster lint types format docs freeze bench clean
+.PHONY: help setup cluster leaderboard reports test test-code test-validity test-cluster lint types format docs freeze bench bench-scale clean
 
 help:  ## list the targets
 	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / { printf "make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -99,6 +99,9 @@ freeze: setup  ## record the hashes of changed releases
 
 bench: setup  ## measure speed and memory: ONLY="fits hashing" for some
 	$(BIN)/python benchmarks/run_all.py $(if $(ONLY),--only $(ONLY))
+
+bench-scale: setup  ## measure larger releases: some hours
+	$(BIN)/python benchmarks/run_all.py --scale --out results/benchmarks_scale.json
 
 # Asks before it deletes; YES=1 does not.
 clean: setup  ## delete one release's results: RELEASE=v1.0, by default that of the config

@@ -45,7 +45,7 @@ def main() -> None:
     sides = zip(arguments.train, arguments.eval, arguments.protocol, strict=True)
     folds = [read_fold(*files, name, arguments.value, release) for *files, name in sides]
     scenes = [chunk for fold in folds for side in (fold.train, fold.eval) for chunk in side["scene_id"].chunks]
-    embeddings = Embeddings.read(arguments.embeddings, pa.chunked_array(scenes, pa.string()))
+    embeddings = Embeddings.read(arguments.embeddings, pa.chunked_array(scenes, pa.string()), bounded=True)
     with one_thread():
         fitted = [
             fit_fold(spec, protocol, fold, (train, evaluation), embeddings)

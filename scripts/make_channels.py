@@ -3,11 +3,12 @@
 import logging
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from common.errors import InputError, OneLineParser, run_script
-from common.files import parse
+from common.files import atomic, parse
 from emma.data.holdout import split_seed
 from emma.data.release import load_release_config
-from emma.data.tables import write_table
 from rfgen.recipe import Recipe
 from rfgen.scenes import SPLITS
 
@@ -22,14 +23,15 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     config = load_release_config(arguments.release_config)
     recipe = parse(Recipe, config.rfgen, f"{arguments.release_config}: rfgen")
-    from rfgen.channels import split_table
+    from rfgen.channels import SCHEMA, split_parts
 
     seed = split_seed(arguments.release_config, config.seed, arguments.split)
-    try:
-        table = split_table(recipe, arguments.split, seed)
-    except ValueError as error:
-        raise InputError(f"{arguments.release_config}: rfgen: {error}") from None
-    write_table(arguments.out, table)
+    with atomic(arguments.out) as temporary, pq.ParquetWriter(temporary, SCHEMA, compression="zstd") as writer:
+        try:
+            for part in split_parts(recipe, arguments.split, seed):
+                writer.write_table(part)
+        except ValueError as error:
+            raise InputError(f"{arguments.release_config}: rfgen: {error}") from None
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 import logging
 from pathlib import Path
 
+from pyarrow.dataset import dataset
+
 from common.errors import InputError, OneLineParser, run_script
 from common.files import parse
 from emma.data.holdout import split_seed
@@ -37,8 +39,8 @@ def main() -> None:
     # The pool is of no split that is scored, and has no labels.
     scored = arguments.split in list(Split) and arguments.task in list(config.tasks)
     label = label_field(config.tasks[TaskID(arguments.task)]) if scored else None
-    with open_parquet(arguments.channels) as file:
-        rays = file.read(use_threads=False)
+    open_parquet(arguments.channels).close()
+    rays = dataset(arguments.channels, format="parquet")
     seed = split_seed(arguments.release_config, config.seed, arguments.split)
     try:
         chunks = generate(recipe, arguments.task, arguments.split, rays, seed)

@@ -4,6 +4,7 @@ import itertools
 from pathlib import Path
 
 from generator import true_parameters
+from pyarrow.dataset import dataset
 
 from common.errors import InputError, OneLineParser, run_script
 from emma.backbones.config import load_model_config
@@ -36,8 +37,8 @@ def main() -> None:
         raise InputError(f"{arguments.release_config}: tasks: {arguments.task} is none of them")
     rays = {}
     for split, path in zip(arguments.splits, arguments.channels, strict=True):
-        with open_parquet(path) as file:
-            rays[split] = file.read(use_threads=False)
+        open_parquet(path).close()
+        rays[split] = dataset(path, format="parquet")
     indexes = zip(arguments.splits, arguments.indexes, strict=True)
     ids = {split: read_index(path)["scene_id"] for split, path in indexes}
     parts = true_parameters(config, arguments.release_config, TaskID(arguments.task), rays, ids)

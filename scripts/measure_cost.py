@@ -4,6 +4,7 @@ from pathlib import Path
 
 from common.errors import OneLineParser, run_script
 from common.files import parse, parse_json, write_json
+from common.rows import RowFile
 from common.threads import one_thread
 from emma.backbones.apart import made_apart
 from emma.backbones.config import load_model_config
@@ -36,7 +37,7 @@ def main() -> None:
     for path, index, embeddings in zip(arguments.scenes, arguments.indexes, arguments.embeddings, strict=True):
         task = TaskID(Layout.split_of(path)[0])
         paths[task] = path
-        trained[task] = Embeddings.read(embeddings, only=read_index(index)["scene_id"]).values
+        trained[task] = Embeddings.read(embeddings, only=read_index(index)["scene_id"], bounded=True).values
     scenes = first_batches(paths, config.batch_size)
     contracts, made = contracts_of(config, arguments.windows), arguments.weights and arguments.weights.absolute()
 
@@ -46,7 +47,8 @@ def main() -> None:
             weights = weights_file(config, root, made)
             return cost_of(config, backbone, provenance, scenes, trained, weights, contracts).model_dump_json().encode()
 
-    told = made_apart(config, count, weights=weights_file(config, Path.cwd(), made))
+    kept = [values.fileno() for values in trained.values() if isinstance(values, RowFile)]
+    told = made_apart(config, count, weights=weights_file(config, Path.cwd(), made), kept=kept)
     cost = parse(Cost, parse_json(told, f"model {config.name}: cost"), f"model {config.name}: cost")
     write_json(arguments.out, cost.model_dump(mode="json"))
 

@@ -3,10 +3,9 @@
 import logging
 from pathlib import Path
 
-import numpy as np
-
 from common.errors import InputError, OneLineParser, natural, run_script
 from common.files import atomic
+from common.rows import RowFile
 from emma.backbones.apart import made_apart
 from emma.backbones.config import load_model_config
 from emma.backbones.load import load_function, weights_bytes
@@ -31,6 +30,7 @@ def main() -> None:
     if config.pretrain is None:
         raise InputError(f"{arguments.model_config}: pretrain: expected the function that trains the model")
     rule, pools = config.pretrain, dict(map(_pool, arguments.pools))
+    kept = [pool.fileno() for pool in pools.values()]
 
     def train(root: Path) -> bytes:
         function = load_function(rule.function, f"{arguments.model_config}: pretrain.function", root)
@@ -39,15 +39,20 @@ def main() -> None:
         except TypeError as error:
             raise InputError(f"{arguments.model_config}: pretrain.options: {error}") from None
 
-    made = made_apart(config, train, patience=LONGEST)
+    made = made_apart(config, train, patience=LONGEST, kept=kept)
     with atomic(arguments.out) as temporary:
         temporary.write_bytes(made)
 
 
-def _pool(path: Path) -> tuple[str, np.ndarray]:
-    """Task and samples of a pool's scenes."""
-    tables, samples = zip(*iterate_scenes(path), strict=True)
-    return tables[0]["task"][0].as_py(), np.concatenate(samples)
+def _pool(path: Path) -> tuple[str, RowFile]:
+    """Task and samples of a pool's scenes, complex64 ``[N, A, T]``."""
+    pool: RowFile | None = None
+    for table, samples in iterate_scenes(path):
+        if pool is None:
+            task, pool = table["task"][0].as_py(), RowFile(samples.shape[1:], samples.dtype)
+        pool.append(samples)
+    assert pool is not None, "a scene file has a scene"
+    return task, pool
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ E = TypeVar("E", bound=StrEnum)
 
 #: Status of a program that was interrupted, as a shell gives it: 128 and the number of SIGINT.
 INTERRUPTED = 130
+#: What a run says that was interrupted.
+RESUMES = "interrupted; the same command resumes"
 
 #: Options that name what a program writes.
 _OUTPUTS = ("out", "output", "output_dir")
@@ -117,8 +119,9 @@ class OneLineParser(argparse.ArgumentParser):
 def run_script(main: Callable[[], None], program: str | None = None) -> None:
     """Run a command-line program; bad input ends it with status 2 and one line on stderr.
 
-    A full disk or a place that cannot be written is such a line too, and so are too little memory and an interrupt
-    (Ctrl-C), whose status is 130. A reader of standard output that goes away ends the program quietly.
+    A full disk, a limit on the size of files and a place that cannot be written are such a line too, and so are too
+    little memory and an interrupt (Ctrl-C), whose status is 130. A reader of standard output that goes away ends the
+    program quietly.
 
     Args:
         main: the program; parses its own options.
@@ -133,7 +136,8 @@ def run_script(main: Callable[[], None], program: str | None = None) -> None:
         sys.stderr.write(f"{prefix}{line.removeprefix(prefix)}\n")
         raise SystemExit(2) from None
     except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
+        # More would not be true of every program: some resume, others begin again.
+        sys.stderr.write("interrupted; no file is half-written\n")
         raise SystemExit(INTERRUPTED) from None
     except MemoryError:
         sys.stderr.write("memory: less than the input takes; give it more, or smaller input\n")
@@ -147,9 +151,13 @@ def run_script(main: Callable[[], None], program: str | None = None) -> None:
             sys.stderr.write(f"{place}: cannot be read or written ({error.strerror})\n")
             raise SystemExit(2) from None
         # pyarrow says it in its message alone.
-        if error.errno not in {errno.ENOSPC, errno.EDQUOT} and "No space left" not in str(error):
+        if error.errno in {errno.ENOSPC, errno.EDQUOT} or "No space left" in str(error):
+            line = "output: no space left on its disk; free some and run again"
+        elif error.errno == errno.EFBIG or "File too large" in str(error):
+            line = "output: larger than the limit on files (ulimit -f); raise it and run again"
+        else:
             raise
-        sys.stderr.write("output: no space left on its disk; free some and run again\n")
+        sys.stderr.write(f"{line}\n")
         raise SystemExit(2) from None
 
 

@@ -65,10 +65,13 @@ def links(recipe: Recipe, split: Split) -> list[tuple[str, str]]:
 
 def split_table(recipe: Recipe, split: Split, seed: Seed) -> pa.Table:
     """All ray tables of a split, concatenated in the order of `links` (columns: see `ray_table`)."""
-    return pa.concat_tables(
-        [ray_table(recipe, split, environment, band, seed) for environment, band in links(recipe, split)]
-        or [SCHEMA.empty_table()]
-    )
+    return pa.concat_tables([SCHEMA.empty_table(), *split_parts(recipe, split, seed)])
+
+
+def split_parts(recipe: Recipe, split: Split, seed: Seed) -> Iterator[pa.Table]:
+    """The same a few links at a time: `link_chunk` of one task, environment and band."""
+    for environment, band in links(recipe, split):
+        yield from _parts(recipe, split, environment, band, seed)
 
 
 def ray_table(recipe: Recipe, split: Split, environment: str, band: str, seed: Seed) -> pa.Table:
@@ -89,7 +92,10 @@ def ray_table(recipe: Recipe, split: Split, environment: str, band: str, seed: S
     """
     if (environment, band) not in links(recipe, split):
         raise ValueError(f"{split}: no links of environment {environment!r} and band {band!r} in this recipe")
-    parts = []
+    return pa.concat_tables(_parts(recipe, split, environment, band, seed))
+
+
+def _parts(recipe: Recipe, split: Split, environment: str, band: str, seed: Seed) -> Iterator[pa.Table]:
     for name in recipe.tasks_in(split):
         task = recipe.tasks[name]
         places = task.environments_in(recipe, split)
@@ -104,8 +110,7 @@ def ray_table(recipe: Recipe, split: Split, environment: str, band: str, seed: S
             else:
                 drawn = _draw(recipe, place, band, aerial_share=task.aerial_share, seed=seed, key=key)
             # A chunk is drawn whole and then cut: asking for more links leaves those there were.
-            parts.append(_table(drawn, name, split, environment, band, first=first).slice(0, count - first))
-    return pa.concat_tables(parts)
+            yield _table(drawn, name, split, environment, band, first=first).slice(0, count - first)
 
 
 def _draw(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from workflow_support.progress import Progress, clock
+from snakemake_logger_plugin_emma.progress import Progress, clock
 
 # Snakemake imports every logger that it finds: without rich, only this one must not start.
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import socket
 import struct
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Self
@@ -78,6 +78,7 @@ class Apart:
         rights: what it may open.
         serve: what it does, with its end of the pipe, and what isolates it.
         patience: seconds until an answer, PATIENCE unless given.
+        kept: numbers of open files that it keeps.
     """
 
     def __init__(
@@ -86,8 +87,9 @@ class Apart:
         rights: Rights,
         serve: Callable[[Connection, Isolation], None],
         patience: float | None = None,
+        kept: Sequence[int] = (),
     ) -> None:
-        self.name, self._rights, self._serve = name, rights, serve
+        self.name, self._rights, self._serve, self._kept = name, rights, serve, kept
         self._seconds = PATIENCE if patience is None else patience
         self._stack = contextlib.ExitStack()
         self._process = 0
@@ -134,7 +136,7 @@ class Apart:
             os.setsid()
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGIO):
                 signal.signal(number, signal.SIG_DFL)
-            _close_all_but(pipe.fileno())
+            _close_all_but(pipe.fileno(), *self._kept)
             try:
                 self._serve(pipe, self._rights.take(folder))
             except (EOFError, BrokenPipeError, ConnectionResetError):
@@ -197,13 +199,13 @@ def _flush() -> None:
             stream.flush()
 
 
-def _close_all_but(kept: int) -> None:
-    """Close every file but the standard ones and one; standard input is nothing."""
+def _close_all_but(*kept: int) -> None:
+    """Close every file but the standard ones and those named; standard input is nothing."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     there = Path("/proc/self/fd")
     for number in [int(path.name) for path in there.iterdir()] if there.is_dir() else range(3, 1024):
-        if number > 2 and number != kept:
+        if number > 2 and number not in kept:
             with contextlib.suppress(OSError):
                 os.close(number)
 
@@ -227,6 +229,7 @@ def made_apart(
     weights: Path | None = None,
     root: str | Path = ".",
     patience: float | None = None,
+    kept: Sequence[int] = (),
 ) -> bytes:
     """What code of a model makes, by a process of its own.
 
@@ -236,6 +239,7 @@ def made_apart(
         weights: the file of the model's weights.
         root: the project's folder.
         patience: seconds until it is made, PATIENCE unless given.
+        kept: numbers of open files that it keeps.
 
     Raises:
         InputError: what ``make`` raises there, or how the process ended.
@@ -250,7 +254,7 @@ def made_apart(
         if content:
             pipe.send_bytes(content)
 
-    with Apart(f"model {config.name}", Rights.of(config, root, weights), serve, patience) as process:
+    with Apart(f"model {config.name}", Rights.of(config, root, weights), serve, patience, kept) as process:
         word = process.ask()
         _meet(word)
         size = word.get("size")

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 import torch
 from torch import nn
 
+from common.rows import RowFile
 from emma.backbones.base import IQ, Embeddings
 from emma.backbones.conv import Encoder, seeded_encoder
 from emma.backbones.inputs import as_channels, normalise
@@ -21,7 +22,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def train(
-    pools: Mapping[str, IQ],
+    pools: Mapping[str, IQ | RowFile],
     seed: int,
     epochs: int,
     batch: int,
@@ -51,7 +52,7 @@ def train(
     torch.use_deterministic_algorithms(True)
     weights: dict[str, Embeddings] = {}
     for antennas in sorted({pool.shape[1] for pool in pools.values()}):
-        own = [normalise(pools[name], "unit_power") for name in sorted(pools) if pools[name].shape[1] == antennas]
+        own = [pools[name] for name in sorted(pools) if pools[name].shape[1] == antennas]
         encoder = seeded_encoder(antennas, seed)
         generator = torch.Generator().manual_seed(seed * 1_000 + antennas)
         with torch.random.fork_rng():
@@ -61,10 +62,10 @@ def train(
         optimiser = torch.optim.AdamW(parameters, lr=learning_rate)
         steps = epochs * math.ceil(sum(len(pool) for pool in own) / batch)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
-        tensors = [torch.from_numpy(as_channels(pool)) for pool in own]
         for step in range(steps):
-            pool = tensors[step % len(tensors)]
-            picked = pool[torch.randperm(len(pool), generator=generator)[:batch]]
+            pool = own[step % len(own)]
+            drawn = torch.randperm(len(pool), generator=generator)[:batch].numpy()
+            picked = torch.from_numpy(as_channels(normalise(pool[drawn], "unit_power")))
             snr_db = (lowest_snr_db, highest_snr_db)
             views = torch.cat([_view(picked, crop, snr_db, generator) for _ in range(2)])
             loss = _nt_xent(head(encoder(views)), temperature)

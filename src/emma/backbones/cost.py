@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from common.rows import RowFile
 from emma.backbones.base import IQ, Backbone, Embeddings
 from emma.backbones.config import ModelConfig
 from emma.backbones.dense import row_width
@@ -42,7 +43,7 @@ def cost_of(
     backbone: Backbone,
     provenance: Provenance,
     scenes: Mapping[TaskID, tuple[IQ, pa.Table]],
-    trained: Mapping[TaskID, Embeddings],
+    trained: Mapping[TaskID, Embeddings | RowFile],
     weights: Path | None = None,
     contracts: Mapping[TaskID, Contract] | None = None,
 ) -> Cost:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from common.rows import RowFile, Rows, blocks
 from emma.backbones.base import Embeddings
 
 #: Least that a feature must differ by between scenes, relative to its largest value; below, it says nothing.
@@ -79,8 +80,9 @@ class Spread:
         return float(np.median(magnitudes[magnitudes > 0])) if magnitudes.any() else 0.0
 
 
-def dead_features(values: Embeddings) -> int:
+def dead_features(values: Embeddings | RowFile) -> int:
     """Features of embeddings ``[N, D]`` that are the same for all scenes."""
     spread = Spread()
-    spread.add(values)
+    for _, block in blocks(Rows(values)):
+        spread.add(block)
     return spread.dead

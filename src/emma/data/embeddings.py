@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from common.columns import lists_to_matrix
 from common.errors import InputError
+from common.rows import WHOLE, RowFile, Rows
 from emma.data.provenance import Provenance, provenance_of
 from emma.data.tables import check_schema, metadata_of, open_parquet, row_groups, rows_of, unique_ids
 
@@ -27,23 +28,26 @@ class Embeddings:
 
     Args:
         ids: scene ids ``[N]``.
-        values: float32 ``[N, D]``.
+        values: float32 ``[N, D]``, an array or on disk.
         provenance: the model's provenance.
         source: what to call them in an error.
     """
 
-    def __init__(self, ids: pa.ChunkedArray, values: np.ndarray, provenance: Provenance, source: str | Path) -> None:
+    def __init__(
+        self, ids: pa.ChunkedArray, values: np.ndarray | RowFile, provenance: Provenance, source: str | Path
+    ) -> None:
         self.ids, self.values, self.provenance, self.source = ids, values, provenance, source
         #: Why the model does not take the scenes, if it does not.
         self.unsuited: str | None = None
 
     @classmethod
-    def read(cls, path: str | Path, only: pa.ChunkedArray | None = None) -> Embeddings:
+    def read(cls, path: str | Path, only: pa.ChunkedArray | None = None, *, bounded: bool = False) -> Embeddings:
         """Read what ``write_embeddings`` wrote, with a part of the file in memory beside what is kept.
 
         Args:
             path: the table.
             only: scene ids that are wanted; every row is checked all the same.
+            bounded: keep more than ``WHOLE`` numbers on disk, not in memory; ``rows`` then gives Rows.
 
         Raises:
             InputError: broken file, another schema, lists of another width, NaN, infinity or a null, repeated ids.
@@ -62,16 +66,24 @@ class Embeddings:
                 raise InputError(f"{path}: scene_id: null, expected a value in every row")
             unique_ids(path, ids)
             kept = np.ones(len(ids), bool) if only is None else np.asarray(pc.is_in(ids, value_set=only))
-            values, row, place = np.empty((0, max(width, 0)), np.float32), 0, 0
+            values: np.ndarray | RowFile = np.empty((0, max(width, 0)), np.float32)
+            row = place = 0
             for part in row_groups(path, file, ["embedding"]):
                 matrix = lists_to_matrix(part["embedding"], width, path)
                 if not np.isfinite(matrix).all():
                     raise InputError(f"{path}: embedding: NaN or infinity, expected finite values")
                 if not row:
                     # Here the lists are known to have the width that the file says.
-                    values = np.empty((int(kept.sum()), width), np.float32)
+                    count = int(kept.sum())
+                    if bounded and count * width > WHOLE:
+                        values = RowFile((width,), np.float32)
+                    else:
+                        values = np.empty((count, width), np.float32)
                 chosen = matrix[kept[row : row + len(matrix)]]
-                values[place : place + len(chosen)] = chosen
+                if isinstance(values, RowFile):
+                    values.append(chosen)
+                else:
+                    values[place : place + len(chosen)] = chosen
                 row, place = row + len(matrix), place + len(chosen)
         made = cls(ids.filter(pa.array(kept)), values, provenance, path)
         made.unsuited = metadata.get("unsuited")
@@ -80,3 +92,9 @@ class Embeddings:
     def of(self, ids: pa.ChunkedArray) -> np.ndarray:
         """Embeddings ``[len(ids), D]`` of the given scenes, joined by id; InputError names a scene that is missing."""
         return np.asarray(self.values[rows_of(self.ids, ids, self.source)])
+
+    def rows(self, ids: pa.ChunkedArray) -> np.ndarray | Rows:
+        """The same, as Rows where they are on disk."""
+        if not isinstance(self.values, RowFile):
+            return self.of(ids)
+        return Rows(self.values, rows_of(self.ids, ids, self.source))

@@ -117,7 +117,7 @@ def fit_fold(
         return FittedFold({}, none, REFIT_SCHEMA.empty_table(), *facts)
     readout = make_readout(spec)
     rows = rows_of(assigned[0]["scene_id"], fold.train["scene_id"], f"fold {fold.protocol} {fold.held_out_value}")
-    features, target = embeddings.of(fold.train["scene_id"]), target_of(spec).numbers(fold.train["target"])
+    features, target = embeddings.rows(fold.train["scene_id"]), target_of(spec).numbers(fold.train["target"])
     readout.fit(features, target, link_groups(assigned[0])[rows])
     enrol(spec, readout, fold.eval, embeddings)
     queries = fold.queries

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from common.rows import WHOLE, Rows, blocks
 from emma.data.embeddings import Embeddings
 from emma.readouts import Readout
 from emma.tasks import TaskSpec, target_of
@@ -18,7 +20,7 @@ def enrol(spec: TaskSpec, readout: Readout, evaluation: pa.Table, embeddings: Em
     kind = target_of(spec)
     if kind.enrols:
         captures, targets, turns = (evaluation[name] for name in ("scene_id", "target", "turn"))
-        readout.enrol(embeddings.of(captures), kind.numbers(targets), np.asarray(turns))
+        readout.enrol(embeddings.rows(captures), kind.numbers(targets), np.asarray(turns))
 
 
 def query_scores(readout: Readout, embeddings: Embeddings, queries: pa.Table) -> Any:
@@ -37,4 +39,11 @@ def query_scores(readout: Readout, embeddings: Embeddings, queries: pa.Table) ->
     given = readout.target.given(readout.target.numbers(queries["target"]))
     if given is not None:
         given = given[np.asarray(pc.index_in(scenes, value_set=queries["scene_id"].combine_chunks()))]
-    return readout.turn_scores(embeddings.of(scenes), given)[turns, rows]
+    features = embeddings.rows(scenes)
+    if math.prod(features.shape) <= WHOLE:
+        return readout.turn_scores(np.asarray(features), given)[turns, rows]
+    scored = [
+        readout.turn_scores(block, None if given is None else given[place])
+        for place, block in blocks(features if isinstance(features, Rows) else Rows(features))
+    ]
+    return np.concatenate(scored, axis=1)[turns, rows]

@@ -22,6 +22,7 @@ from emma.data.folds import Fold, stored_schema, typed
 from emma.data.tables import check_entries, metadata_of, read_table
 from emma.evaluation.prediction import enrol, query_scores
 from emma.readouts import Readout
+from emma.readouts.base import Features
 from emma.readouts.selection import grouped_parts
 from emma.tasks import TaskSpec, target_of
 
@@ -56,7 +57,7 @@ def refit_fold(
     spec: TaskSpec,
     readout: Readout,
     fold: Fold,
-    fit: tuple[NDArray[Any], Any, NDArray[np.int64]],
+    fit: tuple[Features, Any, NDArray[np.int64]],
     embeddings: Embeddings,
 ) -> pa.Table:
     """Fit a fold's readout anew without each fifth, at the regularisation that the fold chose, and predict.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError
-from emma.readouts.base import Floats, Readout
+from emma.readouts.base import Features, Floats, Readout
 from emma.readouts.logistic import Logistic
 from emma.readouts.selection import Numbers
 from emma.tasks import TARGETS, ReadoutSpec, Target
@@ -52,7 +52,7 @@ class Answers(Readout):
         """One linear score, with intercept, per answer of every kind and argument."""
         return (width + 1) * len(self._texts)
 
-    def _validation_losses(self, features: Floats, target: Any, parts: Numbers) -> Floats:
+    def _validation_losses(self, features: Features, target: Any, parts: Numbers) -> Floats:
         """Mean cross-entropy over questions."""
         losses = np.zeros(len(self.spec.regularisation))
         self._fits = self._asked(target)
@@ -63,7 +63,7 @@ class Answers(Readout):
         mean: Floats = losses / target[:, :, 0].size
         return mean
 
-    def _fit(self, features: Floats, target: Any, regularisation: float) -> dict[str, Any]:
+    def _fit(self, features: Features, target: Any, regularisation: float) -> dict[str, Any]:
         weights = np.zeros((features.shape[1], len(self._texts)))
         intercept, known = np.zeros(len(self._texts)), np.zeros(len(self._texts), np.uint8)
         for head in self._fits or self._asked(target):

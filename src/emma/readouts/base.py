@@ -16,10 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError
+from common.rows import WHOLE, Rows, blocks
 from emma.readouts.selection import Numbers, chosen_value, inner_parts
 from emma.tasks import ReadoutSpec, Target
 
 Floats = NDArray[np.float64]
+#: Embeddings of many scenes, as one array or read a block at a time.
+Features = NDArray[Any] | Rows
 
 #: A feature that varies by less than this share of its size is constant up to the rounding of float32 sums.
 _ROUNDING = 16 * float(np.finfo(np.float32).eps)
@@ -65,11 +68,11 @@ class Readout(ABC):
     def parameters(self, width: int) -> int:
         """Number of fitted weights for an embedding of ``width`` features."""
 
-    def fit(self, features: NDArray[Any], target: Any, groups: Any = None) -> Self:
+    def fit(self, features: Features, target: Any, groups: Any = None) -> Self:
         """Choose the regularisation and fit the head.
 
         Args:
-            features: ``[N, D]``, finite.
+            features: ``[N, D]``, finite; an array, or Rows where they are many.
             target: encoded labels, one row per scene, as ``Target.numbers`` gives them.
             groups: labels ``[N]`` of scenes that belong together (one link, one session), which the inner
                 cross-validation never parts; by default every scene stands for itself.
@@ -83,7 +86,7 @@ class Readout(ABC):
         self.tensors = {"mean": mean, "scale": scale}
         target = np.asarray(target)
         basis = None
-        if width > len(inputs):
+        if isinstance(inputs, np.ndarray) and width > len(inputs):
             # Every head is invariant to rotations: fit in the space that the scenes span, which is smaller.
             basis, triangle = np.linalg.qr(inputs.T)
             inputs = triangle.T
@@ -119,7 +122,7 @@ class Readout(ABC):
         """The value that the fit chose from the grid."""
         return float(self.tensors["regularisation"][0])
 
-    def without(self, features: NDArray[Any], target: Any, kept: NDArray[np.bool_]) -> Self:
+    def without(self, features: Features, target: Any, kept: NDArray[np.bool_]) -> Self:
         """The same head fit anew, at the regularisation that this one chose, on the samples that are ``kept``."""
         return self.fixed(self.regularisation).fit(features[kept], np.asarray(target)[kept])
 
@@ -127,11 +130,11 @@ class Readout(ABC):
         """The same head, unfitted, with one value of the regularisation in place of the grid."""
         return type(self)(self.spec.model_copy(update={"regularisation": (regularisation,)}), self.target)
 
-    def _validation_losses(self, features: Floats, target: Any, parts: Numbers) -> Floats:
+    def _validation_losses(self, features: Features, target: Any, parts: Numbers) -> Floats:
         """Mean loss ``[L]`` of each value of the grid on scenes that the inner fits did not see.
 
         Args:
-            features: standardised, float64 ``[N, D]``.
+            features: standardised, float64 ``[N, D]``, to be taken in ``blocks``.
             target: encoded labels ``[N]``.
             parts: the part ``[N]``, from 0 on and none empty, with which a scene is left out.
 
@@ -140,7 +143,7 @@ class Readout(ABC):
         """
         raise NotImplementedError(f"readout {self.kind} chooses from no grid")
 
-    def _fit(self, features: Floats, target: Any, regularisation: float) -> dict[str, Floats]:
+    def _fit(self, features: Features, target: Any, regularisation: float) -> dict[str, Floats]:
         """Tensors of a fit on standardised features, float64 ``[N, D]``."""
         raise NotImplementedError(f"readout {self.kind} has a fit of its own")
 
@@ -155,7 +158,7 @@ class Readout(ABC):
         """Scores ``[T, N, K]`` under each turn of enrolment; T is 1 for a head that enrols nobody."""
         return self.scores(features, given)[None]
 
-    def enrol(self, features: NDArray[Any], target: Floats, turns: NDArray[np.integer[Any]]) -> None:
+    def enrol(self, features: Features, target: Floats, turns: NDArray[np.integer[Any]]) -> None:
         """Enrol galleries in turn, where the target asks for them; InputError from a head that cannot."""
         raise InputError(
             f"readout.kind: {self.kind} enrols nobody, {len(features)} captures and {len(target)} labels given "
@@ -167,11 +170,18 @@ class Readout(ABC):
         return standardised
 
 
-def standardise(features: NDArray[Any]) -> tuple[Floats, Floats, Floats]:
+def standardise(features: Features) -> tuple[Floats | Rows, Floats, Floats]:
     """Features ``[N, D]`` of equal variances, one in total, and the mean ``[D]`` and factors ``[D]`` that made them so.
 
-    Features that are constant up to rounding become zero.
+    Features that are constant up to rounding become zero. More than ``WHOLE`` numbers, where scenes outnumber
+    features, come as Rows, each block of which is standardised when it is asked for: memory does not grow with scenes.
     """
+    if (few := math.prod(features.shape) <= WHOLE or len(features) <= features.shape[1]) and isinstance(features, Rows):
+        features = np.asarray(features)
+    if not few:
+        rows = features if isinstance(features, Rows) else Rows(features)
+        mean, scale = factors(rows)
+        return rows.then(lambda block: (block - mean) * scale), mean, scale
     # One float64 copy: at many scenes, copies are what a fit costs.
     inputs = np.empty(features.shape)
     mean, scale = factors(features, inputs)
@@ -179,12 +189,19 @@ def standardise(features: NDArray[Any]) -> tuple[Floats, Floats, Floats]:
     return inputs, mean, scale
 
 
-def factors(features: NDArray[Any], centred: Floats | None = None) -> tuple[Floats, Floats]:
+def factors(features: Features, centred: Floats | None = None) -> tuple[Floats, Floats]:
     """Mean ``[D]`` and factors ``[D]`` by which ``standardise`` makes features ``[N, D]`` alike, a few rows at a time.
 
     ``centred``: where the features less their mean are written, float64 ``[N, D]``.
     """
-    mean = features.mean(axis=0, dtype=np.float64)
+    if isinstance(features, Rows):
+        mean = np.zeros(features.shape[1])
+        for _, block in blocks(features):
+            # Row by row from what there was, as an array's mean adds them.
+            mean = np.add.reduce(np.vstack([mean, block]), axis=0)
+        mean /= len(features)
+    else:
+        mean = features.mean(axis=0, dtype=np.float64)
     # Row by row, as numpy's own std adds them, and without an array of all squares.
     total, squares = np.zeros(features.shape[1]), np.empty((_ROWS + 1, features.shape[1]))
     for start in range(0, len(features), _ROWS):
@@ -196,12 +213,14 @@ def factors(features: NDArray[Any], centred: Floats | None = None) -> tuple[Floa
     return mean, _scale(features, mean, np.sqrt(total / len(features)))
 
 
-def _scale(features: NDArray[Any], mean: Floats, spread: Floats) -> Floats:
+def _scale(features: Features, mean: Floats, spread: Floats) -> Floats:
     """Factors ``[D]`` that give features equal variances, one in total; zero for those constant up to rounding."""
     # No value lies further from the mean than the root of N times the deviation: few features need a closer look.
     floor = _ROUNDING * (np.abs(mean) + np.sqrt(len(features)) * spread)
     near = np.flatnonzero(~(spread > floor))
-    floor[near] = _ROUNDING * np.abs(features[:, near].astype(np.float64)).max(axis=0, initial=0.0)
+    if len(near):
+        sizes = [np.abs(block[:, near].astype(np.float64)).max(axis=0, initial=0.0) for _, block in blocks(features)]
+        floor[near] = _ROUNDING * np.max(sizes, axis=0)
     varies = spread > floor
     scale: Floats = np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)
     return scale / math.sqrt(max(1, int(np.count_nonzero(varies))))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.agreement import Agreement
-from emma.readouts.base import Floats, Readout, standardise
+from emma.readouts.base import Features, Floats, Readout, standardise
 
 #: Decimals to which cosines and agreements count: what lies closer is a tie, on every machine.
 _DECIMALS = 9
@@ -37,7 +37,7 @@ class Consensus(Readout):
         del width
         return 0
 
-    def fit(self, features: NDArray[Any], target: Any, groups: Any = None) -> Self:
+    def fit(self, features: Features, target: Any, groups: Any = None) -> Self:
         """Keep features ``[N, D]`` and lists of captions ``[N]``; see ``Readout.fit``."""
         del groups
         self.check_capacity(features.shape[1])
@@ -53,7 +53,7 @@ class Consensus(Readout):
         }
         return self
 
-    def without(self, features: NDArray[Any], target: Any, kept: NDArray[np.bool_]) -> Self:
+    def without(self, features: Features, target: Any, kept: NDArray[np.bool_]) -> Self:
         """The same readout on the scenes that are ``kept``."""
         return type(self)(self.spec, self.target).fit(features[kept], target[kept])
 

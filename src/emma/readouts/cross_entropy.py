@@ -12,6 +12,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from common.rows import Rows, blocks
+
 Floats = NDArray[np.float64]
 
 #: A fit has converged where the gradient, in preconditioned coordinates, has at most this length.
@@ -26,7 +28,7 @@ class CrossEntropy:
     """Weighted cross-entropy with an L2 penalty, as a function of coefficients ``[D + 1, K]``, the intercept last.
 
     Args:
-        inputs: float64 ``[N, D]``.
+        inputs: float64 ``[N, D]``, or Rows whose blocks are.
         classes: class indices ``[N]``.
         weights: weight of each sample ``[N]``; they sum to 1.
         penalty: L2 weight of all coefficients but the intercepts.
@@ -34,7 +36,7 @@ class CrossEntropy:
     """
 
     def __init__(
-        self, inputs: Floats, classes: NDArray[np.int64], weights: Floats, penalty: float, outputs: int
+        self, inputs: Floats | Rows, classes: NDArray[np.int64], weights: Floats, penalty: float, outputs: int
     ) -> None:
         self.inputs, self.weights, self.outputs = inputs, weights, outputs
         self.penalise(penalty)
@@ -94,25 +96,28 @@ class CrossEntropy:
 
     def _chances(self, coefficients: Floats) -> Floats:
         """Probabilities ``[N, K]`` of the classes that have a score of their own."""
-        logits = self.inputs @ coefficients[:-1] + coefficients[-1]
-        if self.outputs == 1:
-            logits = np.hstack([np.zeros_like(logits), logits])
-        chances = np.exp(logits - logits.max(axis=1, keepdims=True))
-        chances /= chances.sum(axis=1, keepdims=True)
-        own: Floats = chances[:, -self.outputs :]
-        return own
+        made = np.empty((len(self.inputs), self.outputs))
+        for rows, block in blocks(self.inputs):
+            logits = block @ coefficients[:-1] + coefficients[-1]
+            if self.outputs == 1:
+                logits = np.hstack([np.zeros_like(logits), logits])
+            chances = np.exp(logits - logits.max(axis=1, keepdims=True))
+            chances /= chances.sum(axis=1, keepdims=True)
+            made[rows] = chances[:, -self.outputs :]
+        return made
 
     def curvature(self, coefficients: Floats) -> Callable[[Floats], Floats]:
         """The Hessian there, as a map of directions ``[D + 1, K]``."""
         chances = self._chances(coefficients)
 
         def product(direction: Floats) -> Floats:
-            change = self.inputs @ direction[:-1] + direction[-1]
-            change -= (chances * change).sum(axis=1, keepdims=True)
-            change *= chances * self.weights[:, None]
             bent = self.penalty * direction
-            bent[:-1] += self.inputs.T @ change
-            bent[-1] += change.sum(axis=0)
+            for rows, block in blocks(self.inputs):
+                change = block @ direction[:-1] + direction[-1]
+                change -= (chances[rows] * change).sum(axis=1, keepdims=True)
+                change *= chances[rows] * self.weights[rows, None]
+                bent[:-1] += block.T @ change
+                bent[-1] += change.sum(axis=0)
             return bent
 
         return product
@@ -126,7 +131,9 @@ class CrossEntropy:
         """
         if coefficients is None:
             step = max(1, len(self.inputs) // (8 * self.inputs.shape[1] + 512))
-            rows, weights = self.inputs[::step], self.weights[::step]
+            whole = slice(None, None, step)
+            chosen = np.arange(len(self.inputs))[whole] if isinstance(self.inputs, Rows) else whole
+            rows, weights = self.inputs[chosen], self.weights[whole]
             classes = max(2, self.outputs)
             curvatures = [weights * (classes - 1) / classes**2 / max(weights.sum(), 1e-300)]
         else:
@@ -134,11 +141,14 @@ class CrossEntropy:
             curvatures = list((self.weights[:, None] * chances * (1.0 - chances)).T)
         return np.stack([self._factor(rows, curvature) for curvature in curvatures])
 
-    def _factor(self, rows: Floats, curvature: Floats) -> Floats:
+    def _factor(self, rows: Floats | Rows, curvature: Floats) -> Floats:
         width = rows.shape[1]
-        matrix = np.empty((width + 1, width + 1))
-        matrix[:width, :width] = rows.T @ (rows * curvature[:, None])
-        matrix[width, :width] = matrix[:width, width] = curvature @ rows
+        matrix = np.zeros((width + 1, width + 1))
+        for place, block in blocks(rows):
+            weights = curvature[place]
+            matrix[:width, :width] += block.T @ (block * weights[:, None])
+            matrix[width, :width] += weights @ block
+        matrix[:width, width] = matrix[width, :width]
         matrix[width, width] = curvature.sum()
         matrix[np.diag_indices_from(matrix)] += self.penalty[:, 0] + 1e-13 * np.trace(matrix) + 1e-13
         return np.asarray(np.linalg.inv(np.linalg.cholesky(matrix)), np.float64)

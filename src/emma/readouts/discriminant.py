@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from emma.readouts.base import Floats, Readout
+from common.rows import blocks
+from emma.readouts.base import Features, Floats, Readout
 from emma.readouts.selection import Numbers, solve_positive
 
 #: Least within-class variance, in units of the total one, so that classes without any can be told apart.
@@ -34,28 +38,30 @@ class Discriminant(Readout):
         """The projection's weights."""
         return width * max(0, min(len(self.target.classes) - 1, width))
 
-    def _validation_losses(self, features: Floats, target: Floats, parts: Numbers) -> Floats:
+    def _validation_losses(self, features: Features, target: Floats, parts: Numbers) -> Floats:
         """Share of captures whose cosine to the centroid of another class of the inner fit is higher."""
         classes = np.unique(target)
         kept = [parts == part for part in range(parts.max() + 1)]
-        moments = [_Scatter.of(features[own], target[own], classes) for own in kept]
+        moments = [_Scatter.over(features[own], target[own], classes) for own in kept]
         whole = sum(moments[1:], moments[0])
         losses = np.zeros(len(self.spec.regularisation))
         for own, scored in zip(moments, kept, strict=True):
             rest = whole - own
             known = rest.counts > 0
-            for place, share in enumerate(self.spec.regularisation):
-                projection = rest.projection(share, self._varying)
-                centroids = (rest.sums / np.maximum(rest.counts, 1)[:, None])[known] - rest.mean
-                cosines = _unit((features[scored] - rest.mean) @ projection) @ _unit(centroids @ projection).T
-                losses[place] += (classes[known][cosines.argmax(axis=1)] != target[scored]).sum()
+            centroids = (rest.sums / np.maximum(rest.counts, 1)[:, None])[known] - rest.mean
+            made = list(rest.projections(self.spec.regularisation, self._varying))
+            asked = target[scored]
+            for rows, block in blocks(features[scored]):
+                for place, projection in enumerate(made):
+                    cosines = _unit((block - rest.mean) @ projection) @ _unit(centroids @ projection).T
+                    losses[place] += (classes[known][cosines.argmax(axis=1)] != asked[rows]).sum()
         return losses / len(features)
 
-    def _fit(self, features: Floats, target: Floats, regularisation: float) -> dict[str, Floats]:
-        scatter = _Scatter.of(features, target, np.unique(target))
+    def _fit(self, features: Features, target: Floats, regularisation: float) -> dict[str, Floats]:
+        scatter = _Scatter.over(features, target, np.unique(target))
         return {"projection": scatter.projection(regularisation, self._varying)}
 
-    def enrol(self, features: NDArray[Any], target: Floats, turns: NDArray[np.integer[Any]]) -> None:
+    def enrol(self, features: Features, target: Floats, turns: NDArray[np.integer[Any]]) -> None:
         """Set the centroids ``[T, C, P]`` of every turn and class.
 
         Args:
@@ -63,7 +69,8 @@ class Discriminant(Readout):
             target: class indices ``[N]``.
             turns: the turn ``[N]`` that each capture enrols its class in, from 0 on.
         """
-        projected = self._standardised(features) @ self.tensors["projection"]
+        parts = [self._standardised(block) @ self.tensors["projection"] for _, block in blocks(features)]
+        projected = np.concatenate(parts)
         classes, number = len(self.target.classes), int(turns.max()) + 1
         place = turns.astype(np.int64) * classes + target.astype(np.int64)
         order = np.argsort(place, kind="stable")
@@ -100,6 +107,11 @@ class _Scatter:
         member = (np.asarray(target)[:, None] == classes).astype(np.float64)
         return cls(member.sum(axis=0), member.T @ features, features.T @ features)
 
+    @classmethod
+    def over(cls, features: Features, target: Floats, classes: Floats) -> _Scatter:
+        """The same, a block at a time where features are many."""
+        return reduce(operator.add, (cls.of(block, target[place], classes) for place, block in blocks(features)))
+
     def __add__(self, other: _Scatter) -> _Scatter:
         return _Scatter(self.counts + other.counts, self.sums + other.sums, self.squares + other.squares)
 
@@ -117,24 +129,30 @@ class _Scatter:
 
         A share of the within-class scatter is replaced by its mean variance over ``dimensions`` times the identity.
         """
+        return next(self.projections([share], dimensions))
+
+    def projections(self, shares: Iterable[float], dimensions: int) -> Iterator[Floats]:
+        """The same for each of several shares."""
         there, width = self.counts > 0, self.sums.shape[1]
         counts, total = self.counts[there], self.counts.sum()
         directions = min(len(counts) - 1, width)
         if directions <= 0:
-            return np.zeros((width, 0))
+            yield from (np.zeros((width, 0)) for _ in shares)
+            return
         means = self.sums[there] / counts[:, None]
         within = (self.squares - (means * counts[:, None]).T @ means) / total
-        within = (1.0 - share) * within + share * max(np.trace(within), _LEAST) / dimensions * np.eye(width)
-        offsets = (means - self.mean) * np.sqrt(counts / total)[:, None]
-        # Sw^-1 Sb has rank classes - 1: solve in the small space spanned by the class means.
-        spanned = solve_positive(within, offsets.T)
-        small = offsets @ spanned
-        values, vectors = np.linalg.eigh((small + small.T) / 2.0)
-        order = np.argsort(values)[::-1][:directions]
-        projection = spanned @ vectors[:, order] / np.sqrt(np.maximum(values[order], 1e-12))
-        signs = np.sign(projection[np.abs(projection).argmax(axis=0), np.arange(directions)])
-        signed: Floats = projection * np.where(signs == 0, 1.0, signs)
-        return signed
+        offsets, level = (means - self.mean) * np.sqrt(counts / total)[:, None], max(np.trace(within), _LEAST)
+        for share in shares:
+            shrunk = (1.0 - share) * within
+            shrunk[np.diag_indices(width)] += share * level / dimensions
+            # Sw^-1 Sb has rank classes - 1: solve in the small space spanned by the class means.
+            spanned = solve_positive(shrunk, offsets.T)
+            small = offsets @ spanned
+            values, vectors = np.linalg.eigh((small + small.T) / 2.0)
+            order = np.argsort(values)[::-1][:directions]
+            projection = spanned @ vectors[:, order] / np.sqrt(np.maximum(values[order], 1e-12))
+            signs = np.sign(projection[np.abs(projection).argmax(axis=0), np.arange(directions)])
+            yield projection * np.where(signs == 0, 1.0, signs)
 
 
 def _unit(rows: Floats) -> Floats:

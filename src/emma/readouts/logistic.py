@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError
-from emma.readouts.base import Floats, Readout
+from emma.readouts.base import Features, Floats, Readout
 from emma.readouts.cross_entropy import GRADIENT_TOLERANCE, CrossEntropy, minimise
 from emma.readouts.selection import Numbers
 from emma.tasks import ReadoutSpec, Target
@@ -38,7 +38,7 @@ class Logistic(Readout):
         """One linear score per score of the target (one for two classes), with intercepts."""
         return (width + 1) * self.target.width
 
-    def _validation_losses(self, features: Floats, target: Floats, parts: Numbers) -> Floats:
+    def _validation_losses(self, features: Features, target: Floats, parts: Numbers) -> Floats:
         """Weighted cross-entropy, the weights being those of the whole fit; inner fits stop early."""
         self._ends.clear()
         grid, classes, weights = self.spec.regularisation, *self._classes_and_weights(target)
@@ -74,7 +74,7 @@ class Logistic(Readout):
             weights = (1.0 / np.maximum(count, 1))[classes]
         return classes, weights / weights.sum()
 
-    def _fit(self, features: Floats, target: Floats, regularisation: float) -> dict[str, Floats]:
+    def _fit(self, features: Features, target: Floats, regularisation: float) -> dict[str, Floats]:
         loss = CrossEntropy(features, *self._classes_and_weights(target), regularisation, self.target.width)
         # Where the inner fits at the chosen value ended is near the end of the whole one.
         solution, gradient = minimise(loss, self._ends.get(regularisation))

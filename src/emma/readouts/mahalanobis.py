@@ -9,7 +9,8 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from common.errors import InputError
-from emma.readouts.base import Floats, Readout, standardise
+from common.rows import blocks
+from emma.readouts.base import Features, Floats, Readout, standardise
 
 #: Least variance of a direction, in units of the largest, that is told from rounding.
 _LEAST = 1e-10
@@ -38,7 +39,7 @@ class Mahalanobis(Readout):
         assert self.spec.components is not None, "Target.check asks for it"
         return self.spec.components
 
-    def fit(self, features: NDArray[Any], target: Any, groups: Any = None) -> Self:
+    def fit(self, features: Features, target: Any, groups: Any = None) -> Self:
         """Fit mean, directions and covariance; the arguments of ``Readout.fit``.
 
         InputError where a scene is not of the first class, or the embedding is wider or the head larger than pinned.
@@ -49,7 +50,7 @@ class Mahalanobis(Readout):
             raise InputError(f"readout: {foreign} fit scenes of class {self.target.classes[-1]}, expected none")
         inputs, mean, scale = standardise(features)
         values, directions = _leading(inputs, self._components)
-        shrinkage = ledoit_wolf(inputs @ directions, values)
+        shrinkage = ledoit_wolf(np.concatenate([block @ directions for _, block in blocks(inputs)]), values)
         shrunk = (1 - shrinkage) * values + shrinkage * values.mean() if len(values) else values
         self.tensors = {
             "mean": mean,
@@ -59,7 +60,7 @@ class Mahalanobis(Readout):
         }
         return self
 
-    def without(self, features: NDArray[Any], target: Any, kept: NDArray[np.bool_]) -> Self:
+    def without(self, features: Features, target: Any, kept: NDArray[np.bool_]) -> Self:
         """The same head fit anew on the samples that are ``kept``: its shrinkage follows from them."""
         return type(self)(self.spec, self.target).fit(features[kept], np.asarray(target)[kept])
 
@@ -71,20 +72,23 @@ class Mahalanobis(Readout):
         return scores
 
 
-def _leading(inputs: Floats, components: int) -> tuple[Floats, Floats]:
+def _leading(inputs: Features, components: int) -> tuple[Floats, Floats]:
     """Variances ``[K]``, largest first, and directions ``[D, K]`` of the leading principal components that vary.
 
     ``inputs``: features less their mean ``[N, D]``.
     """
     scenes, width = inputs.shape
     small = min(scenes, width)
-    gram = (inputs @ inputs.T if scenes < width else inputs.T @ inputs) / scenes
+    if few := isinstance(inputs, np.ndarray) and scenes < width:
+        gram = inputs @ inputs.T / scenes
+    else:
+        gram = sum(block.T @ block for _, block in blocks(inputs)) / scenes
     if not small or not gram.any():
         return np.zeros(0), np.zeros((width, 0))
     values, vectors = scipy.linalg.eigh(gram, subset_by_index=[max(small - components, 0), small - 1])
     values, vectors = values[::-1], vectors[:, ::-1]
     values, vectors = values[values > _LEAST * values[0]], vectors[:, values > _LEAST * values[0]]
-    directions = inputs.T @ vectors / np.sqrt(scenes * values) if scenes < width else vectors
+    directions = np.asarray(inputs).T @ vectors / np.sqrt(scenes * values) if few else vectors
     # A direction's sign is the library's whim: its largest entry is positive.
     signs = np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(len(values))])
     return values, directions * signs

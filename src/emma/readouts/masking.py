@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from common.errors import InputError
 from common.masks import clipped, count_windows, ideal_mask, spectra, waveform
-from emma.readouts.base import Floats, Readout, factors
+from common.rows import Rows
+from emma.readouts.base import Features, Floats, Readout, factors
 from emma.readouts.moments import Moments
 from emma.readouts.selection import chosen_value, inner_parts
 
@@ -53,7 +54,7 @@ class Masking(Readout):
             raise InputError(f"embedding_dim: {width}, expected a multiple of the {self.windows} windows of a scene")
         return width // self.windows
 
-    def fit(self, features: NDArray[Any], target: Any, groups: Any = None) -> Self:
+    def fit(self, features: Features, target: Any, groups: Any = None) -> Self:
         """Choose the regularisation and fit: see ``Readout.fit``; features are ``[N, windows D]``."""
         self.check_capacity(features.shape[1])
         rows = self._rows(features)
@@ -68,23 +69,26 @@ class Masking(Readout):
         if len(moments) > 1:
             for own in moments:
                 rest = whole - own
-                losses += [own.error(*rest.solve(value)) / whole.count for value in grid]
+                losses += [own.error(*solved) / whole.count for solved in rest.solutions(grid)]
         self.tensors |= {"regularisation": grid[[chosen_value(losses)]], "validation_losses": losses}
         weights, intercept = whole.solve(self.regularisation)
         self.tensors |= {"weights": weights, "intercept": intercept}
         return self
 
-    def _rows(self, features: NDArray[Any]) -> NDArray[Any]:
+    def _rows(self, features: Features) -> Features:
         """Windows' embeddings ``[N windows, D]`` of rows of scenes."""
+        if isinstance(features, Rows):
+            return features.split(self.windows)
         return features.reshape(len(features) * self.windows, self.fitted_width(features.shape[1]))
 
-    def _blocks(self, features: NDArray[Any]) -> Iterator[tuple[slice, Floats]]:
+    def _blocks(self, features: Features) -> Iterator[tuple[slice, Floats]]:
         """A few scenes at a time, with the standardised embeddings of their windows."""
         for start in range(0, len(features), _SCENES):
             place = slice(start, start + _SCENES)
-            yield place, self._standardised(self._rows(features[place]))
+            scenes: NDArray[Any] = features[place]
+            yield place, self._standardised(scenes.reshape(len(scenes) * self.windows, -1))
 
-    def _moments(self, features: NDArray[Any], target: Any) -> Moments:
+    def _moments(self, features: Features, target: Any) -> Moments:
         """Moments of the windows of scenes and of their ideal masks."""
 
         def part(place: slice, rows: Floats) -> Moments:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from common.rows import Rows, blocks
 from emma.readouts.selection import solve_positive
 
 Floats = NDArray[np.float64]
@@ -34,6 +38,11 @@ class Moments:
         energy = float(np.einsum("nk,nk->", wanted, wanted))
         return cls(len(features), *sums, features.T @ features, features.T @ wanted, energy)
 
+    @classmethod
+    def over(cls, features: Floats | Rows, wanted: Floats) -> Moments:
+        """The same, a block at a time where features are many."""
+        return reduce(operator.add, (cls.of(block, wanted[place]) for place, block in blocks(features)))
+
     def __add__(self, other: Moments) -> Moments:
         return self._with(other, 1)
 
@@ -52,11 +61,17 @@ class Moments:
 
     def solve(self, regularisation: float) -> tuple[Floats, Floats]:
         """Weights ``[D, K]`` and intercept ``[K]``."""
+        return next(self.solutions([regularisation]))
+
+    def solutions(self, grid: Iterable[float]) -> Iterator[tuple[Floats, Floats]]:
+        """The same for each value of a grid."""
         centre, level = self.features / self.count, self.wanted / self.count
         gram = self.squares / self.count - np.outer(centre, centre)
-        gram[np.diag_indices_from(gram)] += regularisation
-        weights: Floats = solve_positive(gram, self.products / self.count - np.outer(centre, level))
-        return weights, level - centre @ weights
+        right, diagonal = self.products / self.count - np.outer(centre, level), gram.diagonal().copy()
+        for regularisation in grid:
+            np.fill_diagonal(gram, diagonal + regularisation)
+            weights: Floats = solve_positive(gram, right)
+            yield weights, level - centre @ weights
 
     def error(self, weights: Floats, intercept: Floats) -> float:
         """The sum of squared errors that weights ``[D, K]`` and an intercept ``[K]`` make of these samples."""

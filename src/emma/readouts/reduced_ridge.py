@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from emma.readouts.base import Floats
+from emma.readouts.base import Features, Floats
 from emma.readouts.ridge import Ridge
 
 Complex = NDArray[np.complex128]
@@ -30,7 +30,7 @@ class ReducedRidge(Ridge):
         """Two regressions with intercept for each component."""
         return 2 * self._count * (width + 1)
 
-    def fit(self, features: NDArray[Any], target: Any, groups: Any = None) -> Self:
+    def fit(self, features: Features, target: Any, groups: Any = None) -> Self:
         """Find the components, choose the regularisation and fit the head; InputError as in every head."""
         self.check_capacity(features.shape[1])
         self._level, self._basis = leading_components(self.target.regressand(np.asarray(target)), self._count)

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from emma.readouts.base import Floats, Readout
+from common.rows import blocks
+from emma.readouts.base import Features, Floats, Readout
 from emma.readouts.moments import Moments
 from emma.readouts.selection import Numbers
 
@@ -24,22 +25,23 @@ class Ridge(Readout):
         """One regression with intercept per number regressed."""
         return int(self.target.regressand(np.zeros(0)).shape[1]) * (width + 1)
 
-    def _validation_losses(self, features: Floats, target: Floats, parts: Numbers) -> Floats:
+    def _validation_losses(self, features: Features, target: Floats, parts: Numbers) -> Floats:
         """Mean squared error of what is regressed."""
         wanted = self.wanted(target)
         kept = [parts == part for part in range(parts.max() + 1)]
-        moments = [Moments.of(features[own], wanted[own]) for own in kept]
+        moments = [Moments.over(features[own], wanted[own]) for own in kept]
         whole = sum(moments[1:], moments[0])
         losses = np.zeros(len(self.spec.regularisation))
         for own, scored in zip(moments, kept, strict=True):
-            rest = whole - own
-            for place, value in enumerate(self.spec.regularisation):
-                weights, intercept = rest.solve(value)
-                losses[place] += ((features[scored] @ weights + intercept - wanted[scored]) ** 2).sum()
+            rest, asked = whole - own, wanted[scored]
+            solved = list(rest.solutions(self.spec.regularisation))
+            for rows, block in blocks(features[scored]):
+                for place, (weights, intercept) in enumerate(solved):
+                    losses[place] += ((block @ weights + intercept - asked[rows]) ** 2).sum()
         return losses / len(features)
 
-    def _fit(self, features: Floats, target: Floats, regularisation: float) -> dict[str, Floats]:
-        weights, intercept = Moments.of(features, self.wanted(target)).solve(regularisation)
+    def _fit(self, features: Features, target: Floats, regularisation: float) -> dict[str, Floats]:
+        weights, intercept = Moments.over(features, self.wanted(target)).solve(regularisation)
         return {"weights": weights, "intercept": intercept}
 
     def wanted(self, target: Floats) -> Floats:

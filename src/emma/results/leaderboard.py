@@ -51,9 +51,10 @@ PrimaryReplicates = Mapping[TaskID, Mapping[str, Draws]]
 def check_provenance(manifest: DataReleaseManifest, runs: Mapping[str, RunRecord]) -> None:
     """Refuse runs that are not of this release, or that differ in seed, evaluation split or harness version."""
     seen: dict[str, tuple[str | int, str]] = {}
+    release = manifest.data_release_hash
     for path, run in runs.items():
-        if run.run_manifest.data_release_hash != manifest.data_release_hash:
-            raise InputError(f"{path}: data_release_hash: expected {manifest.data_release_hash}, that of the release")
+        if run.run_manifest.data_release_hash != release:
+            raise InputError(f"{path}: data_release_hash: expected {release}, that of the release")
         shared: dict[str, str | int] = {
             "seed": run.run_manifest.seed,
             "harness_version": run.run_manifest.harness_version,

@@ -4,10 +4,13 @@ A task is one class in one module of this package: importing it registers the cl
 that a new file adds a task and nothing else is edited.
 """
 
+from __future__ import annotations
+
 import importlib
 import pkgutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +21,11 @@ from rfgen.physics.propagation import Links, links_from_table
 from rfgen.physics.types import Floats
 from rfgen.scenes import base
 from rfgen.scenes.base import POOL, SCORED_SPLITS, SPLITS, Chunk, ChunkKey, SceneRecipe, SceneTask, Split
+
+if TYPE_CHECKING:
+    from pyarrow.dataset import Dataset
+
+    Rays: TypeAlias = pa.Table | Dataset
 
 __all__ = [
     "POOL",
@@ -36,6 +44,9 @@ __all__ = [
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
+#: Chunks whose rays are in memory together.
+_CHUNKS = 25
+
 #: Classes of the tasks by task name.
 TASKS: Mapping[str, type[SceneTask]] = MappingProxyType(base._TASKS)
 
@@ -53,17 +64,17 @@ def generate(
     recipe: SceneRecipe,
     task: str,
     split: Split,
-    rays: pa.Table | None,
+    rays: Rays | None,
     seed: Seed,
     *,
     chunk_keys: Sequence[ChunkKey] | None = None,
 ) -> Iterator[Chunk]:
     """Chunks of a task's scenes in a split; all of them, or those of `chunk_keys` in the order given.
 
-    `rays` is the split's ray table (`rfgen.channels.split_table`), which tasks with links need and the others ignore.
-    `seed` is the release seed, for HOLDOUT the secret one. Scenes are bit-identical for one seed, recipe, lock and kind
-    of machine, whatever the order, the number of threads or the other chunks made. ValueError for a key that is not one
-    of the task's or a ray table that lacks the chunk's links.
+    `rays` is the split's ray table (`rfgen.channels.split_table`), or a dataset of its file, which tasks with links
+    need and the others ignore. `seed` is the release seed, for HOLDOUT the secret one. Scenes are bit-identical for one
+    seed, recipe, lock and kind of machine, whatever the order, the number of threads or the other chunks made.
+    ValueError for a key that is not one of the task's or a ray table that lacks the chunk's links.
     """
     keys, own = _keys(recipe, task, split, chunk_keys), recipe.tasks[task]
     return (own.make(recipe, task, split, key, seed, links) for key, links in _placed(recipe, task, split, keys, rays))
@@ -73,7 +84,7 @@ def truths(
     recipe: SceneRecipe,
     task: str,
     split: Split,
-    rays: pa.Table | None,
+    rays: Rays | None,
     seed: Seed,
     *,
     chunk_keys: Sequence[ChunkKey] | None = None,
@@ -105,7 +116,7 @@ def _task(recipe: SceneRecipe, task: str) -> SceneTask:
 
 
 def _placed(
-    recipe: SceneRecipe, task: str, split: Split, keys: Iterable[ChunkKey], rays: pa.Table | None
+    recipe: SceneRecipe, task: str, split: Split, keys: Iterable[ChunkKey], rays: Rays | None
 ) -> Iterator[tuple[ChunkKey, Links | None]]:
     """Each key with the links of its chunk; None for a task that needs none."""
     own, place, table = recipe.tasks[task], None, pa.table({})
@@ -113,23 +124,27 @@ def _placed(
         links: Links | None = None
         if own.needs_links:
             group, band, number = key
-            # Chunks of one environment and band follow one another, so that their rows are looked up once.
-            if (group, band) != place:
-                place, table = (group, band), _rows(rays, task=task, split=split, environment=str(group), band=band)
-            rows = table.slice(number * own.chunk, own.chunk)
+            # Chunks of one environment and band follow one another, so that rows of many are looked up at once.
+            if (block := (group, band, number // _CHUNKS)) != place:
+                first = block[2] * _CHUNKS * own.chunk
+                span = first, first + _CHUNKS * own.chunk
+                place, table = block, _rows(rays, span, task=task, split=split, environment=str(group), band=band)
+            rows = table.slice(number % _CHUNKS * own.chunk, own.chunk)
             if rows.num_rows != own.chunk:
                 raise ValueError(f"rays: no rows for chunk {key!r} of {task} in {split}, expected {own.chunk}")
             links = links_from_table(rows)
         yield key, links
 
 
-def _rows(rays: pa.Table | None, **wanted: str) -> pa.Table:
+def _rows(rays: Rays | None, span: tuple[int, int], **wanted: str) -> pa.Table:
+    """Rows of rays that have the values wanted and an index within the span, in its order."""
     if rays is None:
         raise ValueError(f"rays: expected the ray table of {wanted['split']} for {wanted['task']}, got none")
-    mask = None
-    for column, value in wanted.items():
-        if column not in rays.column_names:
+    for column in ("index", *wanted):
+        if column not in rays.schema.names:
             raise ValueError(f"rays: no column {column}, expected a table of rays")
-        equal = pc.equal(rays.column(column), value)
-        mask = equal if mask is None else pc.and_(mask, equal)
-    return rays.filter(mask).sort_by("index")
+    chosen = (pc.field("index") >= span[0]) & (pc.field("index") < span[1])
+    for column, value in wanted.items():
+        chosen &= pc.field(column) == value
+    found = rays.filter(chosen) if isinstance(rays, pa.Table) else rays.to_table(filter=chosen, use_threads=False)
+    return found.sort_by("index")

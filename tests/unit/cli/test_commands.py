@@ -192,8 +192,10 @@ def test_an_archive_of_a_checkout_that_differs_is_refused_before_any_job(monkeyp
 def test_an_interrupt_is_one_line_and_says_how_to_go_on(project, tmp_path, engine):
     """As from a keyboard: the signal reaches both, and the line comes when Snakemake has cleaned up."""
     engine(
+        # Held back until Snakemake has imported, and the Snakefile takes it.
+        "print('started', flush=True)\ntime.sleep(0.5)\n"
         "signal.signal(signal.SIGINT, lambda *_: (time.sleep(0.3), print('cleaned up', flush=True), sys.exit(1)))\n"
-        "print('started', flush=True)\ntime.sleep(60)"
+        "signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})\ntime.sleep(60)"
     )
     # Tests that run in the background have SIGINT ignored, and Python would leave it so.
     code = (

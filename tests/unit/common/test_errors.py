@@ -29,7 +29,7 @@ def test_an_interrupt_is_one_line(capsys):
     with pytest.raises(SystemExit) as stopped:
         run_script(main)
     assert stopped.value.code == 130
-    assert capsys.readouterr().err == "interrupted\n"
+    assert capsys.readouterr().err == "interrupted; no file is half-written\n"
 
 
 @pytest.mark.parametrize(

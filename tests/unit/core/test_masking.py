@@ -5,11 +5,13 @@ import tracemalloc
 import numpy as np
 import pyarrow as pa
 import pytest
+from safetensors.numpy import save
 from sklearn import linear_model
 
 from common.errors import InputError
 from common.files import parse
 from common.masks import clipped, ideal_mask, spectra, waveform
+from common.rows import RowFile, Rows
 from emma.metrics import METRICS
 from emma.readouts import masking
 from emma.readouts.masking import Masking
@@ -214,3 +216,15 @@ def test_memory_does_not_grow_with_windows_times_width_in_double_precision() -> 
         tracemalloc.stop()
     in_double = 900 * WINDOWS * width * 8
     assert peaks[1] - peaks[0] < 0.6 * (in_double / 2 + 900 * 2 * T * 16)
+
+
+def test_a_fit_on_rows_on_disk_is_that_on_an_array():
+    target = mixtures()
+    values = embedded(target)
+    file = RowFile(values.shape[1:], values.dtype)
+    file.append(values)
+    fits = [Masking(pinned(1e-3, 1.0), TARGET).fit(given, target) for given in (values, Rows(file))]
+    assert save(fits[0].tensors) == save(fits[1].tensors)
+    assert np.array_equal(
+        *(fit.scores(given, target[:, 0]) for fit, given in zip(fits, (values, Rows(file)), strict=True))
+    )

@@ -3,13 +3,15 @@
 import io
 import logging
 import re
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from snakemake_logger_plugin_emma import LogHandler
-from workflow_support.progress import Job, Progress, clock, duration, last_line
+from snakemake_logger_plugin_emma.progress import Job, Progress, clock, duration, last_line
 
 
 @pytest.mark.parametrize(
@@ -194,3 +196,11 @@ def test_a_terminal_shows_what_runs_now_above_how_far_it_is(handler):
     assert "\x1b[2K" in stream.getvalue()
     assert stream.getvalue().rindex("\x1b[?25h") > stream.getvalue().rindex("\x1b[?25l")
     assert stream.getvalue().endswith("0 of 9 jobs, in 0:00\n")
+
+
+def test_the_logger_brings_no_package_of_the_installed_checkout():
+    """Snakemake imports each logger before the Snakefile, whose checkout may be another than the installed one."""
+    packages = ("common", "emma", "floor_events", "rfgen", "workflow_support")
+    code = f"import sys, snakemake_logger_plugin_emma; print(*(name for name in {packages} if name in sys.modules))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == "\n"
