@@ -1,4 +1,4 @@
-"""What `make setup` tells, with a pip that only speaks: where it is, warnings and errors, but not which index lacks what."""
+"""What `make setup` tells: where pip is, its warnings and errors, but not which index lacks what."""
 
 import os
 import shutil
