@@ -17,6 +17,10 @@ help:  ## list the targets
 
 setup: $(VENV)/installed  ## install what is needed, into .venv
 
+# A local index that a site adds to pip's, and that lacks a package, is no fault: pip's line of it, and no other, is left
+# out. No flag of pip does that without hiding warnings.
+UNTOLD := 2> >(grep --line-buffered -v "^WARNING: Location 'file:.*' is ignored: it is neither a file nor a directory" >&2)
+
 # Of what pip tells, the package that it is at: one line on a terminal, a line per 25 packages elsewhere.
 define TELL
 { n=0; while read -r word name rest; do \
@@ -32,9 +36,9 @@ $(VENV)/installed: envs/requirements.txt pyproject.toml
 	@echo "1/4 a virtual environment: $(VENV)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "2/4 the packages of $<: some minutes, about 5 GB"
-	@$(PIP) -r $< | $(TELL)
+	@$(PIP) -r $< $(UNTOLD) | $(TELL)
 	@echo "3/4 EMMA itself"
-	@$(PIP) --quiet --no-deps --no-build-isolation --editable .
+	@$(PIP) --quiet --no-deps --no-build-isolation --editable . $(UNTOLD)
 	@echo "4/4 the words of the text metrics"
 	@$(BIN)/python scripts/install_text_data.py
 	@touch $@
@@ -46,7 +50,7 @@ cluster: $(VENV)/installed-cluster  ## install the Slurm executor and the S3 sto
 
 $(VENV)/installed-cluster: envs/cluster.txt $(VENV)/installed
 	@echo "the packages of $<"
-	@$(PIP) -r $< | $(TELL)
+	@$(PIP) -r $< $(UNTOLD) | $(TELL)
 	@touch $@
 
 # `folds` asks for every fold file by name: one that was deleted comes back, although the board is newer.

@@ -335,7 +335,7 @@ def board_text(board: Board, width: int | None = None) -> str:
     notes += [f"{row.model}: {caveat}" for row in board.models for caveat in row.caveats]
     items = [item(note, width) for note in (*notes, *board.caveats)]
     if len(blocks) > 1:
-        items.append(item("Columns are folded at the terminal's width; a pipe, as to less -S, shows each row whole.", width))
+        items.append(item("Columns are folded at the terminal's width; a pipe shows each row whole (less -S).", width))
     return "\n".join([*(line for block in blocks for line in [*block, ""]), *items]) + "\n"
 
 
