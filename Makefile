@@ -5,17 +5,21 @@ CORES ?= 2
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# One bar per rule on a terminal, a few lines elsewhere and in CI; the log of a job that failed in any case.
-SNAKEMAKE := $(if $(filter true 1,$(CI)),TTY_INTERACTIVE=0 )$(BIN)/snakemake --logger rich --cores $(CORES)
+# What runs now and the time left on a terminal, a few lines elsewhere and in CI; a line per job that failed.
+SNAKEMAKE := $(if $(filter true 1,$(CI)),TTY_INTERACTIVE=0 )$(BIN)/snakemake --logger emma --cores $(CORES)
 PYTHON_SOURCES := src scripts tests benchmarks examples docs
 PIP := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 
-.PHONY: help setup cluster leaderboard reports test test-code test-validity test-cluster lint types format docs freeze bench clean
+.PHONY: help setup cluster leaderboard reports test test-code test-validity test-cluster lint types format docs freeze bench bench-scale clean
 
 help:  ## list the targets
 	@awk -F ':.*  ## ' '/^[a-z-]+:.*  ## / { printf "make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: $(VENV)/installed  ## install what is needed, into .venv
+
+# A local index that a site adds to pip's, and that lacks a package, is no fault: pip's line of it, and no other, is left
+# out. No flag of pip does that without hiding warnings.
+UNTOLD := 2> >(grep --line-buffered -v "^WARNING: Location 'file:.*' is ignored: it is neither a file nor a directory" >&2)
 
 # Of what pip tells, the package that it is at: one line on a terminal, a line per 25 packages elsewhere.
 define TELL
@@ -32,9 +36,9 @@ $(VENV)/installed: envs/requirements.txt pyproject.toml
 	@echo "1/4 a virtual environment: $(VENV)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "2/4 the packages of $<: some minutes, about 5 GB"
-	@$(PIP) -r $< | $(TELL)
+	@$(PIP) -r $< $(UNTOLD) | $(TELL)
 	@echo "3/4 EMMA itself"
-	@$(PIP) --quiet --no-deps --no-build-isolation --editable .
+	@$(PIP) --quiet --no-deps --no-build-isolation --editable . $(UNTOLD)
 	@echo "4/4 the words of the text metrics"
 	@$(BIN)/python scripts/install_text_data.py
 	@touch $@
@@ -46,7 +50,7 @@ cluster: $(VENV)/installed-cluster  ## install the Slurm executor and the S3 sto
 
 $(VENV)/installed-cluster: envs/cluster.txt $(VENV)/installed
 	@echo "the packages of $<"
-	@$(PIP) -r $< | $(TELL)
+	@$(PIP) -r $< $(UNTOLD) | $(TELL)
 	@touch $@
 
 # `folds` asks for every fold file by name: one that was deleted comes back, although the board is newer.
@@ -99,6 +103,9 @@ freeze: setup  ## record the hashes of changed releases
 
 bench: setup  ## measure speed and memory: ONLY="fits hashing" for some
 	$(BIN)/python benchmarks/run_all.py $(if $(ONLY),--only $(ONLY))
+
+bench-scale: setup  ## measure larger releases: some hours
+	$(BIN)/python benchmarks/run_all.py --scale --out results/benchmarks_scale.json
 
 # Asks before it deletes; YES=1 does not.
 clean: setup  ## delete one release's results: RELEASE=v1.0, by default that of the config

@@ -114,7 +114,7 @@ def main() -> None:
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for n, width in sizes:
-            figures += [logistic(n, width, 2, options.runs), logistic(n, width, 11, options.runs)]
+            figures.append(logistic(n, width, 2, options.runs))
             figures += [ridge(n, width, options.runs), discriminant(n, width, options.runs)]
     deliver(figures, options)
 

@@ -6,7 +6,7 @@ network that is trained on the pool, which grows as well, and random features of
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import yaml
@@ -47,24 +47,29 @@ def write_release(tree: Path, task: str, times: int) -> str:
     return f"times{times}"
 
 
+def measured_run(tree: Path, release: str, models: Sequence[str]) -> tuple[list[dict], float]:
+    """Run a release in a copy of the project: what every job used, and the elapsed seconds of all."""
+    told = tree / "jobs.jsonl"
+    told.unlink(missing_ok=True)
+    (tree / "scripts/run.py").write_text(MEASURE.format(python=str(BIN / "python")))
+    config = [f"release={release}", f"models=[{','.join(models)}]", "real_captures=none"]
+    whole = snakemake(tree, "--no-hooks", "--config", *config)
+    return [json.loads(line) for line in told.read_text().splitlines()], sum(whole.wall)
+
+
 def run(tree: Path, task: str, times: int, width: int) -> tuple[dict[str, Runs], float, int]:
     """Runs by program and model, elapsed seconds of the whole run, bytes of its results."""
     release = write_release(tree, task, times)
     (tree / "config/models/wide.yaml").write_text(
         yaml.safe_dump(WIDE | {"options": {"width": width, "seed": 0}, "tasks": [task]})
     )
-    told = tree / "jobs.jsonl"
-    told.unlink(missing_ok=True)
-    (tree / "scripts/run.py").write_text(MEASURE.format(python=str(BIN / "python")))
-    config = [f"release={release}", f"models=[{','.join(MODELS)}]", "real_captures=none"]
-    whole = snakemake(tree, "--no-hooks", "--config", *config)
+    jobs, elapsed = measured_run(tree, release, MODELS)
     runs: dict[str, Runs] = {}
-    for line in told.read_text().splitlines():
-        job = json.loads(line)
+    for job in jobs:
         runs.setdefault(_name(job), Runs()).add(job["wall"], job["cpu"], job["peak"])
     results = tree / "results/releases" / release
     size = sum(path.stat().st_size for path in results.rglob("*") if path.is_file())
-    return runs, sum(whole.wall), size
+    return runs, elapsed, size
 
 
 def _name(job: Mapping) -> str:

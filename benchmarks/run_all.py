@@ -9,31 +9,51 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 from measuring import ROOT, Figure, Report, machine, versions
 
-#: Programs in order, those after ``cold_run`` that need its tree, and their limits in seconds.
+
+class Row(NamedTuple):
+    """A program of this folder: its limit in seconds, whether it needs the finished tree, and its own options."""
+
+    limit: float
+    tree: bool = False
+    program: str | None = None
+    options: tuple[str, ...] = ()
+
+
+#: What ``make bench`` runs, in order: ``cold_run`` makes the tree that those after it need.
 ROWS = {
-    "fits": 120,
-    "hashing": 60,
-    "bootstrap": 90,
-    "embedding": 90,
-    "memory": 180,
-    "scene_rates": 180,
-    "cold_run": 1_200,
-    "dry_run": 180,
-    "fit_job": 120,
-    "stale_fold": 120,
-    "one_more": 300,
+    "fits": Row(120),
+    "hashing": Row(60),
+    "bootstrap": Row(90),
+    "embedding": Row(90),
+    "memory": Row(180),
+    "scene_rates": Row(180),
+    "many_models": Row(180),
+    "cold_run": Row(2_400),
+    "scene_bytes": Row(30, tree=True),
+    "inner_validation": Row(120, tree=True),
+    "fit_job": Row(240, tree=True),
+    "stale_fold": Row(120, tree=True),
+    "one_more": Row(300, tree=True),
+    "dry_run": Row(300, tree=True),
 }
-WITH_TREE = ("dry_run", "fit_job", "stale_fold", "one_more")
+
+#: What ``make bench-scale`` runs: each takes more than a quarter of an hour.
+SCALE = {
+    "growth": Row(7_200),
+    "hundredfold": Row(3_600),
+    "cold_run_later": Row(7_200, program="cold_run", options=("--release", "v1.0", "--runs", "1")),
+}
 
 
-def run(row: str, options: list[str], limit: float) -> tuple[list[Figure], str | None]:
+def run(program: str, options: list[str], limit: float) -> tuple[list[Figure], str | None]:
     """The figures of one program, and why there are none."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "figures.json"
-        command = [sys.executable, ROOT / f"benchmarks/{row}.py", *options, "--out", out]
+        command = [sys.executable, ROOT / f"benchmarks/{program}.py", *options, "--out", out]
         try:
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=limit, check=False)
         except subprocess.TimeoutExpired:
@@ -53,7 +73,9 @@ def write(report: Report, path: Path) -> None:
 def main() -> None:
     """Run the rows that are asked for, say each figure in a line, write the report."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="+", choices=ROWS, metavar="ROW", help=f"of {', '.join(ROWS)}")
+    every = ROWS | SCALE
+    parser.add_argument("--only", nargs="+", choices=every, metavar="ROW", help=f"of {', '.join(every)}")
+    parser.add_argument("--scale", action="store_true", help="the long rows in place of the others")
     parser.add_argument("--tiny", action="store_true", help="sizes that only show that the benchmarks run")
     parser.add_argument("--tree", type=Path, help="a finished tree, if cold_run is not to make one")
     parser.add_argument("--release", default="v0.1", help="release of the tree and of the cold run (default v0.1)")
@@ -64,16 +86,17 @@ def main() -> None:
     report = Report(machine=machine(), versions=versions(), figures=[], failed={})
     with tempfile.TemporaryDirectory() as folder:
         tree = options.tree or Path(folder) / "tree"
-        for row in options.only or ROWS:
+        for row in options.only or (SCALE if options.scale else ROWS):
+            own = every[row]
             if row == "cold_run" and options.tree and not options.only:
                 continue
-            if row in WITH_TREE and not tree.exists():
+            if own.tree and not tree.exists():
                 report.failed[row] = "no finished tree: run cold_run first, or name one by --tree"
                 continue
             more = ["--tiny"] * options.tiny + (["--runs", str(options.runs)] if options.runs else [])
-            more += ["--tree", str(tree), "--release", release] if row in WITH_TREE else []
+            more += ["--tree", str(tree), "--release", release] if own.tree else []
             more += ["--release", release, "--keep", str(tree)] if row == "cold_run" else []
-            figures, reason = run(row, more, ROWS[row])
+            figures, reason = run(own.program or row, [*more, *own.options], own.limit)
             report.figures += figures
             if reason:
                 report.failed[row] = reason

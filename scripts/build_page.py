@@ -7,8 +7,9 @@ from common.files import atomic, parse, read_json, write_text
 from emma.data.release import load_manifest
 from emma.report.captures import read_report
 from emma.report.drawing import build_figures, images
+from emma.report.latex import texts
 from emma.report.page import build_page
-from emma.report.tables import bibtex, markdown, tex
+from emma.report.probes import read_probes
 from emma.results.records import Board
 
 
@@ -18,22 +19,25 @@ def main() -> None:
     parser.add_argument("--board", type=Path, required=True, help="leaderboard.json")
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest, for its anchors")
     parser.add_argument("--sim-to-real", type=Path, help="reports/sim_to_real.json, where captures were scored")
+    parser.add_argument("--probes", type=Path, help="reports/probes.json, for scores against the number of fit scenes")
     parser.add_argument("--page", type=Path, required=True, help="leaderboard.html")
     parser.add_argument("--markdown", type=Path, required=True, help="leaderboard.md")
     parser.add_argument("--latex", type=Path, required=True, help="leaderboard.tex")
+    parser.add_argument("--appendix", type=Path, required=True, help="leaderboard.appendix.tex")
     parser.add_argument("--bibtex", type=Path, required=True, help="leaderboard.bib")
     parser.add_argument("--figures", type=Path, required=True, help="folder of the figures")
     arguments = parser.parse_args()
     board = parse(Board, read_json(arguments.board), arguments.board)
     report = read_report(arguments.sim_to_real, board) if arguments.sim_to_real else None
-    found = build_figures(board, load_manifest(arguments.manifest), report)
+    probes = read_probes(arguments.probes, board) if arguments.probes else None
+    found = build_figures(board, load_manifest(arguments.manifest), report, probes)
     page = build_page(board, found, report)
-    for name, content in images(found).items():
+    for name, content in images(found, [row.model for row in board.models]).items():
         with atomic(arguments.figures / name) as temporary:
             temporary.write_bytes(content)
-    write_text(arguments.markdown, markdown(board))
-    write_text(arguments.latex, tex(board))
-    write_text(arguments.bibtex, bibtex(board))
+    places = (arguments.markdown, arguments.latex, arguments.appendix, arguments.bibtex)
+    for place, text in zip(places, texts(board).values(), strict=True):
+        write_text(place, text)
     write_text(arguments.page, page)
 
 

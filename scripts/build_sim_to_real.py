@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from common.errors import OneLineParser, run_script
+from common.errors import OneLineParser, one_of, run_script
 from common.files import parse, read_json, read_yaml, write_json, write_text
 from emma.captures.records import CaptureRecord, ConversionRecord
 from emma.captures.report import report_text, sim_to_real_report
@@ -24,7 +24,7 @@ def main() -> None:
     )
     parser.add_argument("--metrics", type=Path, nargs="+", required=True, help="files captures/SET/MODEL/metrics.json")
     parser.add_argument("--runs", type=Path, nargs="+", required=True, help="run records, for the release's own scores")
-    parser.add_argument("--eval-split", type=Split, required=True, help="DEV or HOLDOUT")
+    parser.add_argument("--eval-split", type=one_of(Split), required=True, help="DEV or HOLDOUT")
     parser.add_argument("--seed", type=int, required=True, help="the run's seed")
     parser.add_argument("--out", type=Path, required=True, help="reports/sim_to_real.json")
     parser.add_argument("--table", type=Path, required=True, help="reports/sim_to_real.md")

@@ -64,8 +64,9 @@ def main() -> None:
     Known(recipe, ROOT / "config" / "releases").check(config.pretraining, path)
     trained = layout.weights(config.name)
     if config.pretrain is not None and not trained.is_file():
-        target = f"{Layout(results_folder(release.release)).weights(config.name)} --config release={release.release}"
-        raise InputError(f"{trained}: no such file; in the project's folder, make it by: snakemake --cores 1 {target}")
+        target = Layout(results_folder(release.release)).weights(config.name)
+        again = f"emma run --release {release.release} --models {config.name} {target}"
+        raise InputError(f"{trained}: no such file; in the project's folder, make it by: {again}")
     tasks = [task for task in release.tasks if task in config.tasks]
     if not tasks:
         raise InputError(f"{path}: tasks: none of release {release.release}'s, expected at least one (see --release)")

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from common.confine import limit_memory
 from common.errors import OneLineParser, run_script
 from common.files import parse, read_yaml
 from emma.captures.checking import check_captures
@@ -14,6 +15,7 @@ from emma.tasks import TaskID
 def main() -> None:
     """Print all that was found; status 2 where something has to be mended."""
     without_pandas()
+    limit_memory()
     parser = OneLineParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="the set's folder")
     parser.add_argument("--adapter", choices=[*ADAPTER_CLASSES], help="without it, the one whose files are there")

@@ -8,7 +8,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from common.errors import InputError, OneLineParser, natural, run_script
+from common.confine import limit_memory
+from common.errors import InputError, OneLineParser, natural, one_of, run_script
 from common.files import parse, read_json, write_json
 from emma.audit.submissions import Bundle, Expected, score, validate
 from emma.audit.submissions.changes import extract
@@ -29,6 +30,7 @@ from emma.tasks import Split
 def main() -> None:
     """Check a folder, or what a pull request would merge."""
     without_pandas()
+    limit_memory()
     parser = OneLineParser(description=__doc__)
     parser.add_argument("bundle", type=Path, nargs="?", help="folder submissions/NAME")
     parser.add_argument("--base", help="commit that a pull request would be merged into, with --head and no folder")
@@ -37,7 +39,7 @@ def main() -> None:
     parser.add_argument(
         "--results", type=Path, help="results of the release (default: those below results/ of the release it names)"
     )
-    parser.add_argument("--eval-split", type=Split, default=Split.DEV, help="DEV (default) or HOLDOUT")
+    parser.add_argument("--eval-split", type=one_of(Split), default=Split.DEV, help="DEV (default) or HOLDOUT")
     parser.add_argument("--seed", type=natural, default=0, help="the run's seed (default 0)")
     parser.add_argument("--record", action="store_true", help=f"write {STANDING_NAME} into the folder")
     arguments = parser.parse_args()

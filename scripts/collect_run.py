@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from common.errors import OneLineParser, natural, run_script
+from common.errors import OneLineParser, natural, one_of, run_script
 from common.files import write_json
 from emma.backbones.config import load_model_config
 from emma.data.release import load_manifest
@@ -19,7 +19,7 @@ def main() -> None:
     parser.add_argument("--model-config", type=Path, required=True, help="config/models/NAME.yaml")
     files = "files MODEL/TASK/PROTOCOL/VALUE/metrics.json"
     parser.add_argument("--metrics", type=Path, nargs="+", required=True, help=files)
-    parser.add_argument("--eval-split", type=Split, required=True, help="DEV or HOLDOUT")
+    parser.add_argument("--eval-split", type=one_of(Split), required=True, help="DEV or HOLDOUT")
     parser.add_argument("--seed", type=natural, required=True, help="the run's seed")
     parser.add_argument("--out", type=Path, required=True, help="the run record, JSON")
     arguments = parser.parse_args()

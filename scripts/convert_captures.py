@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from common.confine import limit_memory
 from common.errors import InputError, OneLineParser, run_script
 from common.files import parse
 from emma.captures.adapters import adapter
@@ -16,6 +17,7 @@ from workflow_support.captures import fitted_scenes
 def main() -> None:
     """Read the set by its adapter and write scenes, index, labels and record; all or none."""
     without_pandas()
+    limit_memory()
     parser = OneLineParser(description=__doc__)
     parser.add_argument("--entry", required=True, help="the set's entry of real_captures, as JSON")
     parser.add_argument(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from common.errors import InputError, OneLineParser, run_script
+from common.errors import InputError, OneLineParser, one_of, run_script
 from common.threads import one_thread
 from emma.data.embeddings import Embeddings
 from emma.data.folds import read_fold
@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--eval", type=Path, nargs="+", required=True, help="eval scenes of each fold")
     parser.add_argument("--train-index", type=Path, required=True, help="index of the task's TRAIN scenes")
     parser.add_argument("--eval-index", type=Path, required=True, help="index of its evaluation scenes")
-    parser.add_argument("--eval-split", type=Split, required=True, help="DEV or HOLDOUT")
+    parser.add_argument("--eval-split", type=one_of(Split), required=True, help="DEV or HOLDOUT")
     parser.add_argument("--embeddings", type=Path, required=True, help="the model's embeddings of the task")
     parser.add_argument("--readout", type=Path, nargs="+", required=True, help="each fitted readout, safetensors")
     predictions = "predictions of each, one row per scored scene"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from generator import made_release
 
-from common.errors import OneLineParser, run_script
+from common.errors import InputError, OneLineParser, run_script, unknown
 from emma.data.published import PUBLISHED, load_published, write_published
-from emma.data.release import load_release_config
+from emma.data.release import load_release_config, release_names
 from emma.data.tables import without_pandas
 
 
@@ -22,6 +22,9 @@ def main() -> None:
     parser.add_argument("names", nargs="+", metavar="NAME", help="releases, such as tiny v0.1")
     parser.add_argument("--releases", type=Path, default=Path("config/releases"), help="folder of NAME.yaml")
     arguments = parser.parse_args()
+    known = release_names(arguments.releases)
+    if others := [name for name in arguments.names if name not in known]:
+        raise InputError(f"NAME: {unknown(others[0], known)}")
     paths = [arguments.releases / f"{name}.yaml" for name in arguments.names]
     configs = [load_release_config(path) for path in paths]
     for config, path in zip(configs, paths, strict=True):

@@ -1,4 +1,4 @@
-"""Put the WordNet files that METEOR reads in their place, without a network, and print where that is."""
+"""Put the WordNet files that METEOR reads in their place, without a network, and say where that is."""
 
 import argparse
 import sys
@@ -12,7 +12,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--root", type=Path, help="folder to fill instead of the default one")
     try:
-        print(ensure_wordnet(parser.parse_args().root))
+        print(f"  WordNet, for METEOR, is in {ensure_wordnet(parser.parse_args().root)}")
     except (ImportError, ValueError, OSError) as error:
         print(f"install_text_data: {error}", file=sys.stderr)
         return 2

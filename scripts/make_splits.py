@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from common.errors import InputError, OneLineParser, natural, run_script
+from common.errors import InputError, OneLineParser, natural, one_of, run_script
 from emma.data.folds import write_side
 from emma.data.protocols import protocol_named
 from emma.data.release import load_manifest, read_assigned
@@ -19,7 +19,7 @@ def main() -> None:
     parser.add_argument("--task", required=True, help="a task of the release")
     parser.add_argument("--train-index", type=Path, required=True, help="index of the task's TRAIN scenes")
     parser.add_argument("--eval-index", type=Path, required=True, help="index of its evaluation scenes")
-    parser.add_argument("--eval-split", type=Split, required=True, help="DEV or HOLDOUT")
+    parser.add_argument("--eval-split", type=one_of(Split), required=True, help="DEV or HOLDOUT")
     parser.add_argument("--seed", type=natural, required=True, help="the run's seed, which draws references")
     parser.add_argument("--out", type=Path, nargs="+", required=True, help="files PROTOCOL/VALUE/{train,eval}.parquet")
     arguments = parser.parse_args()

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from common.errors import InputError, OneLineParser, natural, run_script
+from common.errors import InputError, OneLineParser, natural, one_of, run_script
 from common.files import write_json
 from common.threads import one_thread
 from emma.backbones.config import load_model_config
@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("--manifest", type=Path, required=True, help="the DataReleaseManifest")
     parser.add_argument("--model-config", type=Path, required=True, help="config/models/NAME.yaml")
     parser.add_argument("--results", type=Path, required=True, help="the release's results, with embeddings and scenes")
-    parser.add_argument("--eval-split", type=Split, required=True, help="DEV or HOLDOUT")
+    parser.add_argument("--eval-split", type=one_of(Split), required=True, help="DEV or HOLDOUT")
     parser.add_argument("--seed", type=natural, required=True, help="the run's seed, which draws fit scenes")
     parser.add_argument("--out", type=Path, required=True, help="probes/MODEL.json")
     arguments = parser.parse_args()

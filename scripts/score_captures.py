@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from common.errors import OneLineParser, run_script
+from common.errors import OneLineParser, one_of, run_script
 from common.files import parse, read_json, read_yaml, write_json
 from common.threads import one_thread
 from emma.captures.records import CaptureScores, ConversionRecord
@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--model", required=True, help="the model's name")
     parser.add_argument("--captures", type=Path, nargs="+", required=True, help="files config/captures/SET.yaml")
     parser.add_argument("--results", type=Path, required=True, help="the release's results, with its captures/")
-    parser.add_argument("--eval-split", type=Split, required=True, help="DEV or HOLDOUT")
+    parser.add_argument("--eval-split", type=one_of(Split), required=True, help="DEV or HOLDOUT")
     parser.add_argument("--seed", type=int, required=True, help="the run's seed, which draws resamples")
     arguments = parser.parse_args()
     manifest = load_manifest(arguments.manifest)

@@ -3,7 +3,8 @@
 import sys
 from pathlib import Path
 
-from common.errors import OneLineParser, natural, run_script
+from common.confine import limit_memory
+from common.errors import OneLineParser, natural, one_of, run_script
 from emma.audit.submissions import Bundle, Expected, require_own, score, validate, write_scored
 from emma.data.tables import without_pandas
 from emma.tasks import Split
@@ -12,10 +13,11 @@ from emma.tasks import Split
 def main() -> None:
     """Check everything, then write predictions with frozen targets, metrics, replicates and the run record."""
     without_pandas()
+    limit_memory()
     parser = OneLineParser(description=__doc__)
     parser.add_argument("bundle", type=Path, help="folder with submission.yaml and predictions/")
     parser.add_argument("--results", type=Path, default=Path("results"), help="finished results of the release")
-    parser.add_argument("--eval-split", type=Split, default=Split.DEV, help="DEV (default) or HOLDOUT")
+    parser.add_argument("--eval-split", type=one_of(Split), default=Split.DEV, help="DEV (default) or HOLDOUT")
     parser.add_argument("--seed", type=natural, default=0, help="the run's seed (default 0)")
     parser.add_argument("--taken", nargs="*", default=[], help="names that other models have")
     parser.add_argument(

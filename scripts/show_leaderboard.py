@@ -5,6 +5,7 @@ from pathlib import Path
 
 from common.errors import OneLineParser, run_script
 from common.files import parse, read_json
+from common.terminal import terminal_width
 from emma.results.leaderboard import board_text
 from emma.results.records import Board
 
@@ -14,7 +15,7 @@ def main() -> None:
     parser = OneLineParser(description=__doc__)
     parser.add_argument("board", type=Path, help="leaderboard.json")
     arguments = parser.parse_args()
-    sys.stdout.write(board_text(parse(Board, read_json(arguments.board), arguments.board)))
+    sys.stdout.write(board_text(parse(Board, read_json(arguments.board), arguments.board), terminal_width()))
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from common.confine import limit_memory
 from common.errors import InputError, OneLineParser, natural, run_script
 from common.threads import one_thread
 from emma.audit.verify import CHECKS, Check, Level, Outcome, Results, Verdict, verify
@@ -33,6 +34,9 @@ def main() -> None:
     parser.add_argument("--trust-code", action="store_true", help=trust)
     arguments = parser.parse_args()
     deep = arguments.deep or arguments.every
+    if not deep:
+        # Deep, models run in processes with limits of their own; drivers of a GPU reserve more than there is.
+        limit_memory()
     draw = Draw(every=arguments.every) if arguments.draw is None else Draw(arguments.draw, arguments.every)
     checks = _checks(draw if deep else None)
     outcomes: list[Outcome] = []

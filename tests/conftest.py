@@ -1,5 +1,6 @@
 """What several folders of tests share."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -19,3 +20,16 @@ def few_release() -> str:
     without = {task.value: None for task in TaskID if task.value not in FEW}
     few = {"extends": "tiny", "release": "few", "tasks": without, "rfgen": {"tasks": without}}
     return yaml.safe_dump(few | {"stress_regimes": {task: None for task in without if task in stressed}})
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One browser for all tests of a process, which can hold no second driver."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright here: make setup installs it")
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("no Chromium here: tests/install_tools.sh installs it")
+    with sync_api.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield started
+        started.close()

@@ -157,8 +157,20 @@ def end_with_parent() -> None:
         _checked(_LIBC.prctl(_PARENT_DEATH, int(signal.SIGKILL), 0, 0, 0))
 
 
-def limit_memory(size: int) -> None:
-    """Hold this process's own memory (not files that it maps) to so many bytes."""
+def machine_memory() -> int:
+    """Bytes of memory that this machine has, or its control group may take, where that is less."""
+    found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with contextlib.suppress(OSError, ValueError):
+        found = min(found, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return found
+
+
+def limit_memory(size: int | None = None) -> None:
+    """Hold this process's own memory (not files that it maps) to so many bytes, without a number those of the machine.
+
+    A reader that asks for more meets a MemoryError, where the system would end this process or another.
+    """
+    size = machine_memory() if size is None else size
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_DATA, (size, size))
 

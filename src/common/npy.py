@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError
+from common.zips import opened_zip
 
 #: Bytes of all arrays of an NPZ file, as they are unpacked, and number of its arrays.
 LARGEST_NPZ, _MOST_ARRAYS = 2**29, 1000
@@ -41,7 +42,7 @@ def read_npy(data: bytes, source: object) -> NDArray[Any]:
 def read_npz(data: bytes, source: object) -> dict[str, NDArray[Any]]:
     """Arrays of an NPZ file's content by name, none of them pickled; InputError names ``source`` where it is none."""
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        with opened_zip(data, source, _MOST_ARRAYS) as archive:
             for member in _few(archive.infolist(), source):
                 with archive.open(member) as stream:
                     _check(stream, member.file_size, f"{source}: {member.filename[:80]!r}")
@@ -54,9 +55,9 @@ def read_npz(data: bytes, source: object) -> dict[str, NDArray[Any]]:
 
 
 def _few(members: list[zipfile.ZipInfo], source: object) -> list[zipfile.ZipInfo]:
-    """The same members; InputError for too many, or more bytes than they may hold once they are unpacked."""
-    if len(members) > _MOST_ARRAYS or sum(member.file_size for member in members) > LARGEST_NPZ:
-        raise InputError(f"{source}: expected at most {_MOST_ARRAYS} arrays of {LARGEST_NPZ} bytes in all")
+    """The same members; InputError for more bytes than they may hold once they are unpacked."""
+    if sum(member.file_size for member in members) > LARGEST_NPZ:
+        raise InputError(f"{source}: expected arrays of at most {LARGEST_NPZ} bytes in all")
     return members
 
 

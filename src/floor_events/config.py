@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NotRequired, TypedDict, cast
 
-from common.errors import InputError
+from common.errors import InputError, advice
 from floor_events.protocol import (
     DEFAULT_PAUSE_SECONDS,
     DEFAULT_RECALLS,
@@ -217,7 +217,7 @@ def _plan(values: _Section, kinds: Mapping[str, str], folder: str) -> FloorPlan:
 def _check_keys(section: Mapping[object, object], known: set[str], where: str) -> None:
     for key in section:
         if key not in known:
-            raise InputError(f"{where}.{key}: unknown key; expected one of {', '.join(sorted(known))}")
+            raise InputError(f"{where}.{key}: unknown key, {advice(str(key), sorted(known))}")
 
 
 def _value(section: Mapping[str, object], key: str, where: str) -> object:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import GetCoreSchemaHandler, ValidationError, model_validator
 from pydantic_core import CoreSchema, core_schema
 
+from common.errors import advice, unknown
 from rfgen.scenes import TASKS
 from rfgen.scenes.base import SceneRecipe, SceneTask, Split
 
@@ -17,17 +18,13 @@ class _ByName:
             name: core_schema.typed_dict_field(handler.generate_schema(task), required=False)
             for name, task in TASKS.items()
         }
-        known = core_schema.typed_dict_schema(
-            fields, extra_behavior="allow", extras_schema=core_schema.no_info_plain_validator_function(_unknown_task)
-        )
+        known = core_schema.typed_dict_schema(fields, extra_behavior="forbid")
         return core_schema.no_info_wrap_validator_function(_in_order, known)
 
 
-def _unknown_task(value: Any) -> Any:
-    raise ValueError(f"unknown task, expected one of {', '.join(sorted(TASKS))}")
-
-
 def _in_order(value: Any, read: core_schema.ValidatorFunctionWrapHandler) -> dict[str, SceneTask]:
+    if others := [name for name in value if name not in TASKS] if isinstance(value, dict) else []:
+        raise ValueError(unknown(str(others[0]), sorted(TASKS)))
     tasks: dict[str, SceneTask] = read(value)
     return {name: tasks[name] for name in value}
 
@@ -63,7 +60,8 @@ class Recipe(SceneRecipe):
                     f"environments.{environment}: environment without scenes, expected a task that uses it"
                 )
         if self.pretrain.band not in self.bands_hz:
-            raise ValueError(f"pretrain.band: {self.pretrain.band!r} has no frequency in bands_hz")
+            told = advice(self.pretrain.band, self.bands_hz)
+            raise ValueError(f"pretrain.band: {self.pretrain.band!r} has no frequency in bands_hz, {told}")
         self._check_pretrain()
         return self
 

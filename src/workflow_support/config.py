@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, field_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator
 
 from common.errors import InputError, unknown
 from common.files import parse
@@ -18,6 +18,10 @@ _Captures = Annotated[
     Annotated[Literal["surrogate", "none"], Tag("word")] | Annotated[tuple[CaptureEntry, ...], Tag("sets")],
     Discriminator(lambda value: "word" if isinstance(value, str) else "sets"),
 ]
+
+
+#: ``--config key=true`` arrives as a word.
+_YesNo = Annotated[bool, BeforeValidator(lambda value: value == "true" if value in ("true", "false") else value)]
 
 
 class ProjectConfig(Strict):
@@ -57,6 +61,13 @@ class ProjectConfig(Strict):
             "the known public ones"
         ),
     ] = "surrogate"
+    probes: Annotated[
+        _YesNo,
+        Field(
+            description="whether the page shows scores against the number of fit scenes; it then waits for "
+            "`reports/probes.json`, whose fits take minutes"
+        ),
+    ] = False
     floor_events: Annotated[
         dict[str, Any] | None,
         Field(

@@ -157,6 +157,15 @@ def test_a_wrong_option_is_refused_before_any_job(empty, case):
     assert not empty.results.exists()
 
 
+def test_a_place_of_results_that_is_a_file_is_refused_before_any_job(empty):
+    place = empty.folder / "results/releases"
+    place.write_text("")
+    try:
+        assert refused(empty) == "results/releases: a file, expected a folder"
+    finally:
+        place.unlink()
+
+
 def test_weights_of_another_hash_are_refused(project):
     """Weights must be those that the model's config pins."""
     (project.folder / "w.safetensors").write_bytes(b"\x02\x00\x00\x00\x00\x00\x00\x00{}")

@@ -144,6 +144,23 @@ def test_a_trap_is_seen(line, fault, snakemake):
     assert list(faults(snakemake.parse_args(line.split()))) == [fault]
 
 
+def test_a_target_behind_a_setting_is_refused_before_any_file_of_ours_is_read(tmp_path):
+    """No Snakefile can say it better: where there is none, the message is the same. The FAQ quotes it."""
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--config", "release=v0.2", "all"]
+    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    last = told.stderr.strip().splitlines()[-1].partition(": Invalid config definition: ")[2]
+    assert told.returncode == 1
+    assert last == "Config entries have to be defined as name=value pairs. (Unparsable value: 'all')"
+    assert last.partition(".")[0] in (ROOT / "docs/faq.md").read_text()
+
+
+def test_messages_write_targets_behind_two_dashes():
+    sources = [path for folder in ("src", "scripts") for path in (ROOT / folder).rglob("*.py")]
+    lines = [line for path in sources for line in re.findall(r"snakemake --cores.*--config.*", path.read_text())]
+    assert len(lines) > 1
+    assert [line for line in lines if " -- " not in line] == []
+
+
 @pytest.mark.parametrize(("page", "words"), commands("make"))
 def test_make_has_it(page, words):
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))

@@ -38,19 +38,15 @@ def test_a_report_makes_nothing_stale(finished, report):
     assert finished.jobs() == {}
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: tests/install_tools.sh installs it")
-def test_a_report_and_the_page_in_it_ask_for_nothing_outside(report):
-    sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright here")
+def test_a_report_and_the_page_in_it_ask_for_nothing_outside(report, browser):
     (page,) = report.rglob("leaderboard.html")
-    with sync_api.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        for path, shown in ((report / "report.html", "1. Leaderboard"), (page, "EMMA leaderboard")):
-            seen = browser.new_page()
-            asked, errors = [], []
-            seen.on("request", lambda request, asked=asked: asked.append(request.url))
-            seen.on("pageerror", lambda error, errors=errors: errors.append(str(error)))
-            seen.goto(path.as_uri())
-            seen.get_by_text(shown).first.wait_for(timeout=10_000)
-            assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
-            assert errors == []
-        browser.close()
+    for path, shown in ((report / "report.html", "1. Leaderboard"), (page, "EMMA leaderboard")):
+        seen = browser.new_page()
+        asked, errors = [], []
+        seen.on("request", lambda request, asked=asked: asked.append(request.url))
+        seen.on("pageerror", lambda error, errors=errors: errors.append(str(error)))
+        seen.goto(path.as_uri())
+        seen.get_by_text(shown).first.wait_for(timeout=10_000)
+        assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+        assert errors == []
+        seen.close()

@@ -30,6 +30,10 @@ def test_finished_results_leave_nothing_to_do(project):
     assert project.jobs("leaderboard", "folds") == {}
 
 
+def test_the_page_waits_for_the_probes_where_the_config_asks_for_them(project):
+    assert project.jobs(config=("probes=true",)) == {"probe": 3, "probe_report": 1, "page": 1}
+
+
 def test_touching_every_file_makes_nothing_stale(project):
     """File times alone mean nothing: content does."""
     for path in project.folder.rglob("*"):

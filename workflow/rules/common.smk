@@ -8,13 +8,21 @@ from pathlib import Path
 HOME = Path(workflow.current_basedir).parents[1]
 sys.path.insert(0, f"{HOME}/src")
 
+from snakemake.logging import logger as messages
+from workflow_support.ending import check_file_limit, end_in_one_line
+
+# Before the imports that take long.
+if workflow.is_main_process:
+    end_in_one_line(messages)
+
 from common.errors import InputError
 from common.files import hold_alone
 from workflow_support.archive import check_archive
 from workflow_support.captures import check_captures
+from workflow_support.outputs import check_outputs
 from workflow_support.plan import Plan, job_environment
 from emma.data.release import check_declared
-from workflow_support.worker import start_worker
+from workflow_support.worker import SOCKET, start_worker
 
 
 def refuse(error):
@@ -24,7 +32,11 @@ def refuse(error):
     os._exit(2)
 
 
+# That of the run that this one was started within.
+os.environ.pop(SOCKET, None)
+
 try:
+    check_file_limit()
     os.environ.update(job_environment(HOME))
     # With conda or containers, jobs find other packages than this process does.
     deployed = getattr(workflow.deployment_settings, "deployment_method", ())
@@ -40,6 +52,9 @@ try:
         recipe,
         PLAN.release.release,
     )
+    # A job elsewhere was planned here.
+    if workflow.is_main_process:
+        check_outputs(PLAN)
 except InputError as error:
     refuse(error)
 

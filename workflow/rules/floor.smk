@@ -7,6 +7,8 @@ from common.errors import InputError
 
 try:
     FLOOR = floor_plan(config.get("floor_events"), PLAN.results)
+    if FLOOR and workflow.is_main_process:
+        check_outputs(PLAN, FLOOR.outputs)
 except InputError as error:
     refuse(error)
 

@@ -194,6 +194,7 @@ rule page:
         board=LAYOUT.board,
         manifest=LAYOUT.manifest,
         sim_to_real=SIM_TO_REAL,
+        probes=[LAYOUT.report("probes")] if PLAN.config.probes else [],
     output:
         page=report(
             LAYOUT.board_as("html"),
@@ -208,6 +209,7 @@ rule page:
             labels={"what": "ranking", "as": "Markdown"},
         ),
         latex=LAYOUT.board_as("tex"),
+        appendix=LAYOUT.board_as("appendix.tex"),
         bibtex=LAYOUT.board_as("bib"),
         figures=report(
             directory(LAYOUT.figures),
@@ -225,9 +227,12 @@ rule page:
         sim_to_real=lambda wildcards, input: (
             f"--sim-to-real {input.sim_to_real}" if input.sim_to_real else ""
         ),
+        probes=lambda wildcards, input: (
+            f"--probes {input.probes}" if input.probes else ""
+        ),
     shell:
         program(
             "build_page",
-            "--board {input.board} --manifest {input.manifest} {params.sim_to_real} --page {output.page}",
-            "--markdown {output.markdown} --latex {output.latex} --bibtex {output.bibtex} --figures {output.figures}",
+            "--board {input.board} --manifest {input.manifest} {params.sim_to_real} {params.probes} --page {output.page}",
+            "--markdown {output.markdown} --latex {output.latex} --appendix {output.appendix} --bibtex {output.bibtex} --figures {output.figures}",
         )

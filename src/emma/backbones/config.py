@@ -18,7 +18,8 @@ class PretrainRule(Strict):
     """Weights that a rule of the DAG trains: the function that does it and its options.
 
     The function is called as ``function(pools, seed, **options)`` with the PRETRAIN pools by name, and returns the
-    weights as named arrays.
+    weights as named arrays. A pool is a ``common.rows.RowFile`` of complex64 ``[N, A, T]``: ``len``, ``shape``,
+    ``pool[numbers]`` and ``pool[a:b]`` read scenes from disk as arrays, ``np.asarray(pool)`` reads all of them.
     """
 
     function: Annotated[

@@ -216,10 +216,13 @@ class OnnxBackbone:
             raise EndlessError(
                 f"{self._path}: a run of {len(given)} scenes took over {_MOST_SECONDS:.0f} s, and was ended"
             )
-        if len(given) > 1 and self._batch is None and self._takes_one(session, given):
-            raise ValueError(f"{self._path}: takes one scene a call, fixed within; set batch_size: 1")
         node = re.search(r"running (\w+) node\. Name:'([^']*)'", text)
         place = f"node {node[2]!r} ({node[1]})" if node else "the graph"
+        if asked := re.search(r"Failed to allocate memory(?:.*size (\d+))?|bad.?alloc", text):
+            size = f", {int(asked[1]) / 2**30:.1f} GiB" if asked[1] else ""
+            raise ValueError(f"{self._path}: {place} takes more memory than there is{size}; lower batch_size")
+        if len(given) > 1 and self._batch is None and self._takes_one(session, given):
+            raise ValueError(f"{self._path}: takes one scene a call, fixed within; set batch_size: 1")
         raise ValueError(
             f"{self._path}: {place} does not take {told(('B', *given.shape[1:]))}; set antennas and samples to those "
             "that the network was made for"

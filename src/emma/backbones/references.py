@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
-from common.errors import InputError
+from common.errors import InputError, near
 
 _EMMA = Path(__file__).resolve().parent.parent
 
@@ -54,7 +54,9 @@ def check_reference(reference: str, field: str, root: str | Path = ".", *, elsew
         raise InputError(f"{field}: {reference}: {spec.origin}: cannot be read ({error})") from None
     names = set(_bound(tree)) | {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} & _DYNAMIC
     if name not in names and not names & _DYNAMIC:
-        raise InputError(f"{field}: {reference}: there is no {name} in {spec.origin}, expected a function of that name")
+        meant = near(name, sorted(names))
+        told = f"did you mean {meant}?" if meant else "expected a function of that name"
+        raise InputError(f"{field}: {reference}: there is no {name} in {spec.origin}, {told}")
 
 
 def _find(module: str, root: Path) -> tuple[ModuleSpec | None, str]:

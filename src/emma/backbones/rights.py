@@ -15,8 +15,9 @@ from typing import Literal
 
 from common.confine import drop_capabilities, end_with_parent, limit_memory, restrict_calls, restrict_files
 from emma.backbones.config import ModelConfig
+from emma.data.holdout import HIDDEN_VARIABLE, SEED_VARIABLES
 
-#: What holds a backbone's process back: Landlock (files, network, signals), or nothing that is sure.
+#: What holds a backbone's process back: Landlock and a filter of calls (files, network, tracing), or less, or nothing.
 Isolation = Literal["landlock", "none"]
 
 #: Where a system keeps libraries, and what it tells programs of itself.
@@ -27,8 +28,8 @@ _GPU = ("nvidia*", "nvidia-caps", "dri", "shm")
 #: What lies in a project beside code and weights, and holds labels, predictions or what is made of them.
 _CLOSED = ("results", "submissions", ".snakemake", ".git")
 
-#: Variables of the environment that name a secret seed, or the file of one.
-_FILES = ("EMMA_HOLDOUT_SEED_FILE", "EMMA_HIDDEN")
+#: Variables of the environment that name the file of a secret seed.
+_FILES = (SEED_VARIABLES[1], HIDDEN_VARIABLE)
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Rights:
         tempfile.tempdir = str(folder)
         end_with_parent()
         if not self.gpu:
-            limit_memory(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+            limit_memory()
         libraries = [sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path]
         libraries += os.environ.get("LD_LIBRARY_PATH", "").split(":")
         readable = [Path(path) for path in (*_SYSTEM, *libraries) if path and Path(path).resolve() != self.root]
@@ -104,7 +105,8 @@ class Rights:
             devices += [path for pattern in _GPU for path in Path("/dev").glob(pattern)]
         confined = restrict_files([*readable, *self.code], [*devices, folder], self.hidden, self.files)
         drop_capabilities()
-        restrict_calls()
+        # Network and tracing are kept from it by the calls alone where Landlock is old.
+        confined = restrict_calls() and confined
         return "landlock" if confined else "none"
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from common.doors import read_bytes, require_regular
-from common.errors import InputError
+from common.errors import InputError, advice
 from common.files import atomic, write_json
 from common.hashing import canonical_json, content_hash, sha256
 from emma.captures.antennas import Fitted, bearing, canonical, check_given, on_circle, told
@@ -216,8 +216,8 @@ class RealCaptureAdapter(ABC):
         classes = self.entry.mapping.classes
         if str(label) not in classes:
             raise InputError(
-                f"{self.root}: {name}: label {label}: not in mapping.classes of {self.entry.name}, expected one of "
-                f"{[*classes]}"
+                f"{self.root}: {name}: label {label}: not in mapping.classes of {self.entry.name}, "
+                f"{advice(str(label), classes)}"
             )
         return classes[str(label)]
 

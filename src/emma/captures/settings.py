@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from common.errors import InputError
+from common.errors import InputError, advice, near
 from common.files import parse, read_yaml
 from emma.captures.antennas import StatedArray
 from emma.tasks import Anchors, Strict, TaskID, TaskSpec
@@ -255,6 +255,8 @@ def load_capture_set(
         InputError: no such file, a wrong key, or a file that contradicts the entry.
     """
     path = Path(root) / "config" / "captures" / f"{entry.name}.yaml"
+    if not path.is_file() and (meant := near(entry.name, sorted(file.stem for file in path.parent.glob("*.yaml")))):
+        raise InputError(f"{path}: no such file, did you mean {meant}?")
     declared = parse(CaptureSet, read_yaml(path), path)
     if declared.name != entry.name:
         raise InputError(f"{path}: name: expected {entry.name}, the file's name, found {declared.name}")
@@ -294,7 +296,7 @@ def check_mapping(entry: CaptureEntry, spec: TaskSpec) -> None:
         raise InputError(f"{where} {[*named]}, expected none: labels of {entry.task} are degrees")
     if spec.classes and not named:
         raise InputError(f"{where} expected the set's names of the classes of {entry.task}, found none")
-    if unknown := sorted(set(named.values()) - set(spec.classes)):
-        raise InputError(f"{where} {unknown[0]!r} is no class of {entry.task}, expected one of {[*spec.classes]}")
+    if others := sorted(set(named.values()) - set(spec.classes)):
+        raise InputError(f"{where} {others[0]!r} is no class of {entry.task}, {advice(others[0], spec.classes)}")
     if "" in {name.strip() for name in named}:
         raise InputError(f"{where} an empty name, expected the set's own names of classes")

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from common.doors import bounded_memory, files_below, read_bytes
-from common.errors import InputError
+from common.errors import InputError, advice
 from common.files import parse_json
 from emma.captures.adapters import LARGEST_RECORDING, RecordingsAdapter
 from emma.captures.cutting import Recording, check_rate
@@ -221,7 +221,7 @@ class SigmfAdapter(RecordingsAdapter):
         datatype, rate = str(head.get("core:datatype")), head.get("core:sample_rate")
         if datatype not in DATATYPES:
             real = "real-valued, " if datatype.startswith("r") else ""
-            raise InputError(f"{where}: core:datatype: {datatype}, {real}expected one of {', '.join(DATATYPES)}")
+            raise InputError(f"{where}: core:datatype: {datatype}, {real}{advice(datatype, DATATYPES)}")
         if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < math.inf:
             raise InputError(f"{where}: core:sample_rate: {str(rate)[:80]}, expected a rate in hertz")
         check_rate(rate, where)

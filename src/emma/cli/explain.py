@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from common.errors import InputError
+from common.errors import InputError, near
 from common.files import parse, read_json
 from emma.cli.project import add_root, check_root
 
@@ -54,6 +54,10 @@ def run(arguments: argparse.Namespace) -> int:
     name = Path(os.path.relpath(arguments.file, root)).as_posix()
     record = read_record(root, name)
     if record is None:
+        if not arguments.file.exists():
+            beside = [path.name for path in arguments.file.parent.glob("*")]
+            if meant := near(arguments.file.name, beside):
+                raise InputError(f"{arguments.file}: no such file, did you mean {arguments.file.with_name(meant)}?")
         again = f"emma run --dry-run {name}"
         raise InputError(f"{arguments.file}: no record of a job that made it; which jobs would: {again}")
     sys.stdout.write("\n".join(_told(root, name, record, everything=arguments.all)) + "\n")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from common.errors import InputError
+from common.errors import InputError, advice
 from common.files import parse
 from emma.backbones.inputs import AXES, Contract
 
@@ -114,12 +114,12 @@ def _input(
         # What is wrong with it is said where it is loaded.
         return [Key("layout", asked.layout)] if asked.layout else []
     if asked.layout is not None and asked.layout not in AXES:
-        raise InputError(f"--layout: {asked.layout}: expected one of {', '.join(AXES)}")
+        raise InputError(f"--layout: {asked.layout}: {advice(asked.layout, AXES)}")
     fit = guess_layout(dims) if asked.layout is None else fits(dims, asked.layout)
     if fit is None:
         layouts = ", ".join(f"{name} [B, {', '.join(axes)}]" for name, axes in AXES.items() if fits(dims, name))
-        advice = f"expected one of {layouts}" if layouts else "no layout has such axes; wrap it by a factory"
-        raise InputError(f"{file}: input {given[0]}: name what its axes are by --layout: {advice}")
+        choice = f"expected one of {layouts}" if layouts else "no layout has such axes; wrap it by a factory"
+        raise InputError(f"{file}: input {given[0]}: name what its axes are by --layout: {choice}")
     if fit.samples is not None and fit.samples < min(_FEWEST, fit.antennas or 1):
         raise InputError(
             f"{file}: input {given[0]}: layout {fit.layout} reads {fit.antennas} antennas of {fit.samples} samples; "

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.errors import INTERRUPTED, InputError, natural, near, unknown
+from common.errors import INTERRUPTED, RESUMES, InputError, natural, near, unknown
 from emma.cli.project import add_release, add_root, check_release, check_root, chosen
 
 #: What `make leaderboard` makes: `folds` names each fold, so that one that was deleted comes back.
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         settings["real_captures"] = arguments.captures
     elif arguments.captures is not None:
         if not (arguments.root / arguments.captures).is_file():
-            raise InputError(f"--captures: {unknown(arguments.captures, _WORDS)}; or a YAML file in the project")
+            raise InputError(f"--captures: no YAML file in the project, and {unknown(arguments.captures, _WORDS)}")
         files.append(arguments.captures)
     targets = arguments.targets or _TARGETS
     for target in targets:
@@ -95,8 +95,8 @@ def command(
     words = ["snakemake", *(["--configfile", *files] if files else []), "--cores", str(arguments.cores)]
     if arguments.dry_run:
         words.append("--dry-run")
-    elif importlib.util.find_spec("snakemake_logger_plugin_rich"):
-        words += ["--logger", "rich"]
+    elif importlib.util.find_spec("rich"):
+        words += ["--logger", "emma"]
     every = {"release": arguments.release, "eval_split": arguments.eval_split, **(settings or {})}
     named = [f"{key}={value}" for key, value in every.items() if value is not None]
     return [*words, *(["--config", *named] if named else []), "--", *targets]
@@ -105,7 +105,7 @@ def command(
 def start(words: list[str], root: Path) -> int:
     """Show a Snakemake command, run it in the project's folder, and return its status.
 
-    An interrupt from the keyboard reaches Snakemake too, which ends its jobs and cleans up; this waits for it.
+    An interrupt from the keyboard reaches Snakemake too, which ends its jobs, cleans up and says so; this waits for it.
     """
     sys.stdout.write(f"$ {shlex.join(words)}\n")
     sys.stdout.flush()
@@ -117,16 +117,19 @@ def start(words: list[str], root: Path) -> int:
     # In CI no bar moves.
     environment = os.environ | ({"TTY_INTERACTIVE": "0"} if os.environ.get("CI") in {"1", "true"} else {})
     interrupted = False
-    with subprocess.Popen([program, *words[1:]], cwd=root, env=environment) as process:
+    # Snakemake takes an interrupt from the Snakefile on: until then it waits, so that no import ends in a traceback.
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    process = subprocess.Popen([program, *words[1:]], cwd=root, env=environment)
+    with process:
         # Who ends this ends the run.
         signal.signal(signal.SIGTERM, lambda *_: process.terminate())
         while process.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 try:
+                    signal.pthread_sigmask(signal.SIG_SETMASK, held)
                     process.wait(1)
                 except KeyboardInterrupt:
                     interrupted = True
-    if interrupted:
-        sys.stderr.write("interrupted; the same command resumes\n")
-        return INTERRUPTED
-    return process.returncode
+    if interrupted and process.returncode != INTERRUPTED:
+        sys.stderr.write(f"{RESUMES}\n")
+    return INTERRUPTED if interrupted else process.returncode

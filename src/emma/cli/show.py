@@ -8,6 +8,7 @@ from pathlib import Path
 
 from common.errors import InputError
 from common.files import parse, read_json
+from common.terminal import terminal_width
 from emma.cli.project import add_release, add_root, chosen
 
 
@@ -29,5 +30,5 @@ def run(arguments: argparse.Namespace) -> int:
         path = layout.board
         if not path.is_file():
             raise InputError(f"{path}: no such file; make it by: emma run --release {release}")
-    sys.stdout.write(board_text(parse(Board, read_json(path), path)))
+    sys.stdout.write(board_text(parse(Board, read_json(path), path), terminal_width()))
     return 0

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from common.errors import InputError
+from common.errors import InputError, advice
 from common.files import read_yaml
 
 _KEY = "extends"
@@ -39,8 +39,8 @@ def _read(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
         raise InputError(f"{path}: {_KEY}: {name}, expected the name of a file beside it, without .yaml")
     base_path = path.with_name(f"{name}.yaml")
     if not base_path.is_file():
-        known = ", ".join(sorted(other.stem for other in path.parent.glob("*.yaml") if other != path))
-        raise InputError(f"{path}: {_KEY}: no file {base_path.name} beside it, expected one of {known or 'none'}")
+        known = sorted(other.stem for other in path.parent.glob("*.yaml") if other != path)
+        raise InputError(f"{path}: {_KEY}: no file {base_path.name} beside it, {advice(name, known)}")
     chain = (*above, path)
     if base_path in chain:
         circle = " extends ".join(file.stem for file in (*chain[chain.index(base_path) :], base_path))

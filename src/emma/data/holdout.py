@@ -14,6 +14,9 @@ from emma.tasks import Split
 #: Environment variables of the secret: the seed, or the file that holds it.
 SEED_VARIABLES = ("EMMA_HOLDOUT_SEED", "EMMA_HOLDOUT_SEED_FILE")
 
+#: Names that file to programs that are not told the seed, so that they can close it.
+HIDDEN_VARIABLE = "EMMA_HIDDEN"
+
 
 def commitment_path(release_path: str | Path) -> Path:
     """``NAME.holdout.yaml`` beside ``NAME.yaml``: committing touches no file that a release is made of."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from common.errors import InputError
+from common.errors import InputError, advice
 from emma.data.draws import link_groups, stratified_draw
 from emma.data.enrolment import check_enrolment
 from emma.data.folds import Fold, fold_table, split_of
@@ -126,7 +126,7 @@ class OODProtocol(ABC):
             InputError: another value, or devices whose enrolment the scenes do not allow.
         """
         if value not in self.eval_values():
-            raise InputError(f"{self.name}: value {value}: expected one of {', '.join(self.eval_values())}")
+            raise InputError(f"{self.name}: value {value}: {advice(value, self.eval_values())}")
         eval_split = split_of(eval_index)
         train = train_index.filter(pa.array(self.fit_mask(train_index, value, seed, eval_split)))
         queries = self.eval_mask(eval_index, value)
@@ -387,7 +387,7 @@ def protocol_named(name: str, spec: TaskSpec, stress_regimes: tuple[str, ...] = 
     """One of a task's protocols by its name; InputError for a name that is none of them."""
     protocols = task_protocols(spec, stress_regimes)
     if name not in protocols:
-        raise InputError(f"protocol {name}: expected one of {', '.join(protocols)}")
+        raise InputError(f"protocol {name}: {advice(name, protocols)}")
     return protocols[name]
 
 

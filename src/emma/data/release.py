@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from common.errors import InputError, unknown
+from common.errors import InputError, advice, near, unknown
 from common.files import parse, read_json, read_yaml
 from common.hashing import content_hash, table_hash
 from emma.data.caveats import derived_caveats
@@ -210,7 +210,7 @@ def check_declared(
     """
     for task, spec in config.tasks.items():
         if task not in values:
-            raise InputError(f"{source}: tasks.{task}: no such task in the recipe, expected one of {', '.join(values)}")
+            raise InputError(f"{source}: tasks.{task}: no such task in the recipe, {advice(task, [*values])}")
         declared = [
             (f"tasks.{task}.held_out", spec.ood_axis.value, spec.held_out),
             *((f"tasks.{task}.secondary", entry.ood_axis.value, entry.held_out) for entry in spec.secondary),
@@ -220,8 +220,9 @@ def check_declared(
             made = values[task][column]
             for value in wanted:
                 if value not in made:
-                    known = ", ".join(made) or "none"
-                    raise InputError(f"{source}: {key}: no scene of {value} in the recipe, expected among {known}")
+                    meant, known = near(value, made), ", ".join(made) or "none"
+                    told = f"did you mean {meant}?" if meant else f"expected among {known}"
+                    raise InputError(f"{source}: {key}: no scene of {value} in the recipe, {told}")
 
 
 def split_record(index: pa.Table, labels: pa.Table) -> SplitRecord:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from common.errors import InputError
+from common.errors import InputError, near
 from emma.metrics import METRICS, Metric, TopKAccuracy, make_metric
 from emma.tasks import Target, TaskID, TaskSpec, target_of
 
@@ -49,7 +49,10 @@ def check_metrics(tasks: Mapping[TaskID, TaskSpec], source: str | Path) -> None:
                 fitting = [known for known in METRICS if _fits(target, known)]
                 fault = f"does not measure target {spec.target}" if name in METRICS else "is unknown"
                 forms = f"a metric that takes {' or '.join(target.forms)}"
-                raise InputError(f"{where}.metric: {name} {fault}, expected {', '.join(fitting) or forms}")
+                told = f"expected {', '.join(fitting) or forms}"
+                if name not in METRICS and (meant := near(name, fitting)):
+                    told += f"; did you mean {meant}?"
+                raise InputError(f"{where}.metric: {name} {fault}, {told}")
         for key in ("k", "tokenizer"):
             if getattr(spec, key) is not None and not any(key in METRICS[name].release_keys for name in names):
                 raise InputError(f"{where}.{key}: none of {', '.join(names)} takes it")

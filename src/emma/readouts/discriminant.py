@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, ClassVar
@@ -48,7 +49,7 @@ class Discriminant(Readout):
             rest = whole - own
             known = rest.counts > 0
             centroids = (rest.sums / np.maximum(rest.counts, 1)[:, None])[known] - rest.mean
-            made = [rest.projection(share, self._varying) for share in self.spec.regularisation]
+            made = list(rest.projections(self.spec.regularisation, self._varying))
             asked = target[scored]
             for rows, block in blocks(features[scored]):
                 for place, projection in enumerate(made):
@@ -128,24 +129,30 @@ class _Scatter:
 
         A share of the within-class scatter is replaced by its mean variance over ``dimensions`` times the identity.
         """
+        return next(self.projections([share], dimensions))
+
+    def projections(self, shares: Iterable[float], dimensions: int) -> Iterator[Floats]:
+        """The same for each of several shares."""
         there, width = self.counts > 0, self.sums.shape[1]
         counts, total = self.counts[there], self.counts.sum()
         directions = min(len(counts) - 1, width)
         if directions <= 0:
-            return np.zeros((width, 0))
+            yield from (np.zeros((width, 0)) for _ in shares)
+            return
         means = self.sums[there] / counts[:, None]
         within = (self.squares - (means * counts[:, None]).T @ means) / total
-        within = (1.0 - share) * within + share * max(np.trace(within), _LEAST) / dimensions * np.eye(width)
-        offsets = (means - self.mean) * np.sqrt(counts / total)[:, None]
-        # Sw^-1 Sb has rank classes - 1: solve in the small space spanned by the class means.
-        spanned = solve_positive(within, offsets.T)
-        small = offsets @ spanned
-        values, vectors = np.linalg.eigh((small + small.T) / 2.0)
-        order = np.argsort(values)[::-1][:directions]
-        projection = spanned @ vectors[:, order] / np.sqrt(np.maximum(values[order], 1e-12))
-        signs = np.sign(projection[np.abs(projection).argmax(axis=0), np.arange(directions)])
-        signed: Floats = projection * np.where(signs == 0, 1.0, signs)
-        return signed
+        offsets, level = (means - self.mean) * np.sqrt(counts / total)[:, None], max(np.trace(within), _LEAST)
+        for share in shares:
+            shrunk = (1.0 - share) * within
+            shrunk[np.diag_indices(width)] += share * level / dimensions
+            # Sw^-1 Sb has rank classes - 1: solve in the small space spanned by the class means.
+            spanned = solve_positive(shrunk, offsets.T)
+            small = offsets @ spanned
+            values, vectors = np.linalg.eigh((small + small.T) / 2.0)
+            order = np.argsort(values)[::-1][:directions]
+            projection = spanned @ vectors[:, order] / np.sqrt(np.maximum(values[order], 1e-12))
+            signs = np.sign(projection[np.abs(projection).argmax(axis=0), np.arange(directions)])
+            yield projection * np.where(signs == 0, 1.0, signs)
 
 
 def _unit(rows: Floats) -> Floats:

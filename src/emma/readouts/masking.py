@@ -69,7 +69,7 @@ class Masking(Readout):
         if len(moments) > 1:
             for own in moments:
                 rest = whole - own
-                losses += [own.error(*rest.solve(value)) / whole.count for value in grid]
+                losses += [own.error(*solved) / whole.count for solved in rest.solutions(grid)]
         self.tensors |= {"regularisation": grid[[chosen_value(losses)]], "validation_losses": losses}
         weights, intercept = whole.solve(self.regularisation)
         self.tensors |= {"weights": weights, "intercept": intercept}

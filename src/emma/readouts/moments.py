@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from typing import Self
@@ -60,11 +61,17 @@ class Moments:
 
     def solve(self, regularisation: float) -> tuple[Floats, Floats]:
         """Weights ``[D, K]`` and intercept ``[K]``."""
+        return next(self.solutions([regularisation]))
+
+    def solutions(self, grid: Iterable[float]) -> Iterator[tuple[Floats, Floats]]:
+        """The same for each value of a grid."""
         centre, level = self.features / self.count, self.wanted / self.count
         gram = self.squares / self.count - np.outer(centre, centre)
-        gram[np.diag_indices_from(gram)] += regularisation
-        weights: Floats = solve_positive(gram, self.products / self.count - np.outer(centre, level))
-        return weights, level - centre @ weights
+        right, diagonal = self.products / self.count - np.outer(centre, level), gram.diagonal().copy()
+        for regularisation in grid:
+            np.fill_diagonal(gram, diagonal + regularisation)
+            weights: Floats = solve_positive(gram, right)
+            yield weights, level - centre @ weights
 
     def error(self, weights: Floats, intercept: Floats) -> float:
         """The sum of squared errors that weights ``[D, K]`` and an intercept ``[K]`` make of these samples."""

@@ -34,7 +34,7 @@ class Ridge(Readout):
         losses = np.zeros(len(self.spec.regularisation))
         for own, scored in zip(moments, kept, strict=True):
             rest, asked = whole - own, wanted[scored]
-            solved = [rest.solve(value) for value in self.spec.regularisation]
+            solved = list(rest.solutions(self.spec.regularisation))
             for rows, block in blocks(features[scored]):
                 for place, (weights, intercept) in enumerate(solved):
                     losses[place] += ((block @ weights + intercept - asked[rows]) ** 2).sum()

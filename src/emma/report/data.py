@@ -87,8 +87,8 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def digits_of(unit: str) -> int:
-    """Digits after the point: one for degrees, three for shares."""
-    return 1 if unit == "degrees" else 3
+    """Digits after the point: one for degrees, two for decibels, three for shares."""
+    return {"degrees": 1, "dB": 2}.get(unit, 3)
 
 
 def values(board: Board, manifest: DataReleaseManifest) -> list[ValueRow]:

@@ -9,6 +9,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -32,14 +33,29 @@ from emma.report.data import (
     tasks_of,
 )
 from emma.report.drawing import Figure
+from emma.report.figures import columns_of
+from emma.report.latex import appendix, bibtex, tex
 from emma.report.models import control_rows, cost_rows, facts
 from emma.report.ranking import columns, lines
-from emma.report.signs import signs
-from emma.report.tables import bibtex, tex
-from emma.report.terms import QUESTIONS, TERMS, short_metric, title_of
+from emma.report.signs import Signs, scales, signs
+from emma.report.terms import QUESTIONS, TERMS, TITLES, short_metric, title_of
 from emma.results.components import APART_TITLE, CONTROL_NOTE, GAP_NOTE, gap_columns, has_controls
 from emma.results.frames import board_csv
 from emma.results.records import Board
+
+#: The files that stand beside the page, as its buttons call them.
+DOWNLOADS = {
+    "leaderboard.csv": "CSV",
+    "leaderboard.json": "JSON",
+    "leaderboard.tex": "LaTeX",
+    "leaderboard.appendix.tex": "LaTeX, held-out values",
+    "leaderboard.bib": "BibTeX",
+}
+
+#: Most characters of a packed file within the page; a larger one stands beside it.
+LARGEST_DOWNLOAD = 600_000
+#: With more models than this, tasks are drawn when they are chosen and not before.
+MANY = 60
 
 #: The page's own scripts, in their order; the drawing library comes before them.
 SCRIPTS = ("table.js", "page.js", "charts.js")
@@ -81,6 +97,13 @@ def _wordy(rows: Sequence[Cells], keys: Sequence[str]) -> set[str]:
     return {key for key in keys if any(isinstance(cell := row.get(key), str) and cell[0].isalpha() for row in rows)}
 
 
+@cache
+def _library() -> tuple[str, str]:
+    """The hash of the script that draws figures, and the script packed."""
+    text = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub asks for what is optional
+    return _source_hash(text), _packed(text)
+
+
 def _template(name: str) -> str:
     return files("emma.report").joinpath("templates", name).read_text(encoding="utf-8")
 
@@ -116,12 +139,38 @@ def _files(board: Board) -> dict[str, str]:
         "leaderboard.csv": board_csv(board),
         "leaderboard.json": json_text(board.model_dump(mode="json")),
         "leaderboard.tex": tex(board),
+        "leaderboard.appendix.tex": appendix(board),
         "leaderboard.bib": bibtex(board),
     }
 
 
 def _packed(text: str) -> str:
+    """A text as the page holds what it needs later, or what is large."""
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def _downloads(board: Board) -> dict[str, str | None]:
+    """The packed files by name; None for one that is too large for the page, which links to it."""
+    packed = {name: _packed(text) for name, text in _files(board).items()}
+    return {name: text if len(text) <= LARGEST_DOWNLOAD else None for name, text in packed.items()}
+
+
+def _packed_figures(board: Board, drawn: Mapping[str, Figure], signed: Signs) -> str:
+    """Specifications and tables of the figures, and the data that they share, by column."""
+    fields: dict[str, set[str]] = {}
+    for figure in drawn.values():
+        fields.setdefault(figure.data, set()).update(figure.fields)
+    shared = {figure.data: columns_of(figure.rows, fields[figure.data]) for figure in drawn.values()}
+    content = {
+        "figures": {
+            name: {"spec": figure.spec, "data": figure.data, "columns": figure.columns}
+            for name, figure in drawn.items()
+        },
+        "data": shared,
+        "scales": scales([row.model for row in board.models], signed),
+        "titles": TITLES,
+    }
+    return _packed(json.dumps(content))
 
 
 def _words(key: str, text: Any) -> Any:
@@ -141,8 +190,15 @@ def build_page(board: Board, drawn: Mapping[str, Figure], report: SimToRealRepor
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
     )
-    bundle = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub asks for what is optional
+    library_hash, library = _library()
     scripts = [_template(name) for name in SCRIPTS]
+    signed, parts = signs(row.model for row in board.models), {}
+
+    def keep(key: str, html: str) -> Markup:
+        """Keep what is shown later or seldom, packed: a place for it, which the page fills when it is wanted."""
+        parts[key] = str(html)
+        return Markup('<div data-part="{}"></div>').format(key)
+
     apart = ranked(board)[1]
     controls, gaps, gapless = control_rows(board), list(gap_rows(board, report)), without_gap(board)
     return (
@@ -150,13 +206,17 @@ def build_page(board: Board, drawn: Mapping[str, Figure], report: SimToRealRepor
         .render(
             board=board,
             contents=_contents(board, controls),
-            downloads={name: _packed(text) for name, text in _files(board).items()},
+            labels=DOWNLOADS,
+            downloads=_downloads(board),
+            many=MANY,
+            keep=keep,
+            packed_parts=lambda: _packed(json.dumps(parts)),
             board_columns=columns(board),
             ranking=lines(board, board.reproduced),
             submitted=lines(board, board.apart),
             row_kinds=Counter(row.kind for row in board.models),
-            signs=signs(row.model for row in board.models),
-            specs=_packed(json.dumps({name: figure.spec for name, figure in drawn.items()})),
+            signs=signed,
+            packed_figures=_packed_figures(board, drawn, signed),
             short=short_metric,
             constants=_constants,
             anchor=_anchor,
@@ -195,9 +255,9 @@ def build_page(board: Board, drawn: Mapping[str, Figure], report: SimToRealRepor
             columns=_columns,
             wordy=_wordy,
             flat=_flat,
-            hashes=Markup(" ".join(_source_hash(text) for text in (bundle, *(f"\n{text}" for text in scripts)))),
+            hashes=Markup(" ".join([library_hash, *(_source_hash(f"\n{text}") for text in scripts)])),
             style=Markup(_template("style.css")),
-            bundle=Markup(bundle),
+            library=library,
             scripts=[Markup(script) for script in scripts],
         )
         .lstrip()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import gcd
 from typing import Any
 
 import altair as alt
@@ -31,6 +33,8 @@ SHAPES = {
 }
 DASHES = ((1, 0), (6, 2), (2, 2), (8, 2, 2, 2))
 _SIGNS = tuple(product(SHAPES, COLOURS))
+#: Steps that reach every sign.
+_STEPS = tuple(step for step in range(1, len(_SIGNS)) if gcd(step, len(_SIGNS)) == 1)
 #: With it, models that ship have unlike signs, and their backbones unlike colours.
 _SALT = "47240"
 
@@ -58,43 +62,67 @@ class Sign:
         return Markup(f'<path d="{SHAPES[self.shape]}" fill="{fill}" stroke="{self.colour}" stroke-width="1.3"/>')
 
 
+#: Signs by the name of a model, controls among them.
+Signs = Mapping[str, Sign]
+
+
 def signs(models: Iterable[str]) -> dict[str, Sign]:
-    """The sign of each model, unlike those of the others.
+    """The sign of each model of a board and of its control.
 
-    A name's own sign is drawn by its hash. Of two names that draw the same one, the later in the alphabet takes the
-    next that is free, so that a model keeps its sign whatever else is on the board but for such a clash.
-
-    Raises:
-        ValueError: more than 96 models beside their controls.
+    A name draws its sign by its hash, so that a model keeps it whatever else is on the board. Of names that draw the
+    same one the first in the alphabet has it; each other takes the first free one of those that its hash draws next.
+    Where there are more models than signs, models share them, no sign by many more than another.
     """
     names = sorted({name.removesuffix(CONTROL_SUFFIX) for name in models})
-    if len(names) > len(_SIGNS):
-        raise ValueError(f"{len(names)} models, expected at most {len(_SIGNS)}")
-    place: dict[str, int] = {}
+    drawn = {name: _order(name) for name in names}
+    owners = {drawn[name][0]: name for name in reversed(names)}
+    place, users = {name: slot for slot, name in owners.items()}, Counter(list(owners))
     for name in names:
-        slot = int.from_bytes(hashlib.sha256(f"{_SALT}{name}".encode()).digest()[:4], "big") % len(_SIGNS)
-        while slot in place.values():
-            slot = (slot + 1) % len(_SIGNS)
-        place[name] = slot
+        if name not in place:
+            place[name] = min(drawn[name], key=users.__getitem__)
+            users[place[name]] += 1
     found = {}
-    for name, slot in place.items():
-        shape, colour = _SIGNS[slot]
-        found[name] = Sign(colour, shape, DASHES[slot // len(COLOURS) % len(DASHES)])
+    for name in names:
+        shape, colour = _SIGNS[place[name]]
+        found[name] = Sign(colour, shape, DASHES[place[name] // len(COLOURS) % len(DASHES)])
         found[name + CONTROL_SUFFIX] = Sign(colour, shape, DASHES[2], hollow=True)
     return found
 
 
-def channels(models: Iterable[str]) -> dict[str, Any]:
-    """The encodings of points by ``model``: stroke, fill (none for controls) and shape, without a legend."""
-    names = list(dict.fromkeys(models))
-    own = signs(names)
+def _order(name: str) -> list[int]:
+    """All signs, by their places, in the order in which a name draws them."""
+    digest = hashlib.sha256(f"{_SALT}{name}".encode()).digest()
+    first, step = int.from_bytes(digest[:4], "big"), _STEPS[digest[4] % len(_STEPS)]
+    return [(first + turn * step) % len(_SIGNS) for turn in range(len(_SIGNS))]
 
-    def scale(values: list[str]) -> alt.Scale:
-        return alt.Scale(domain=names, range=values)
 
-    fills = ["transparent" if own[name].hollow else own[name].colour for name in names]
+def channels() -> dict[str, Any]:
+    """The encodings of points by ``model``: stroke, fill (none for controls) and shape, without a legend.
+
+    The scales hold names in place of their lists, which ``scales`` gives.
+    """
+
+    def scale(values: str) -> alt.Scale:
+        return alt.Scale(domain=["@models"], range=[values])
+
     return {
-        "stroke": alt.Stroke("model:N", scale=scale([own[name].colour for name in names]), legend=None),
-        "fill": alt.Fill("model:N", scale=scale(fills), legend=None),
-        "shape": alt.Shape("model:N", scale=scale([own[name].shape for name in names]), legend=None),
+        "stroke": alt.Stroke("model:N", scale=scale("@strokes"), legend=None),
+        "fill": alt.Fill("model:N", scale=scale("@fills"), legend=None),
+        "shape": alt.Shape("model:N", scale=scale("@shapes"), legend=None),
+    }
+
+
+def scales(models: Sequence[str], drawn: Signs) -> dict[str, list[str]]:
+    """What the names in the scales of ``channels`` stand for.
+
+    Args:
+        models: those that are drawn.
+        drawn: the signs of the whole board.
+    """
+    own = [drawn[name] for name in models]
+    return {
+        "@models": list(models),
+        "@strokes": [sign.colour for sign in own],
+        "@fills": ["transparent" if sign.hollow else sign.colour for sign in own],
+        "@shapes": [sign.shape for sign in own],
     }

@@ -1,12 +1,12 @@
-"""The ranking as Markdown and as LaTeX (booktabs), with the caveats that its averages carry."""
+"""The ranking as Markdown, and the notes that its averages carry wherever they stand."""
 
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING
 
 from emma.report.data import ARROW, KINDS, REFERENCE_NOTE, SCALE_NOTE, components, digits_of, number, tasks_of
+from emma.report.models import cost_rows
 from emma.results.components import (
     APART_TITLE,
     CONTROL_NOTE,
@@ -25,21 +25,6 @@ from emma.tasks import TaskID
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
-    "\\": "\\textbackslash{}",
-    "~": "\\textasciitilde{}",
-    "^": "\\textasciicircum{}",
-    "–": "--",
-    "↑": "$\\uparrow$",
-    "↓": "$\\downarrow$",
-    "†": "\\dag{}",
-}
-
-
-def latex(text: str) -> str:
-    """Text with every character that LaTeX would read as its own written out."""
-    return "".join(_LATEX.get(character, character) for character in text)
 
 
 def markdown_text(text: str) -> str:
@@ -89,102 +74,63 @@ def _marked(row: Row) -> str:
     return f" ({KINDS[row.kind]})" if row.kind in KINDS else ""
 
 
-def _notes(board: Board) -> list[str]:
+def notes(board: Board, *, brackets: bool = True) -> list[str]:
+    """What must be said of the ranking; ``brackets``: whether held-out values stand beside each score."""
     split = board.eval_split.upper()
-    notes = [f"Release {board.release}, {split} scenes, seed {board.seed}.", *board.caveats]
-    notes += ["The best OOD-avg is bold only where it can be told apart from the next one."]
-    notes += [
+    found = [f"Release {board.release}, {split} scenes, seed {board.seed}.", *board.caveats]
+    found += ["The best OOD-avg is bold only where it can be told apart from the next one."]
+    found += [
         "Range: the ranks that a model takes when one task, held-out value or fifth of the fits is dropped for all."
     ]
-    notes += ["In brackets the scores of the held-out values, whose mean stands before them."]
+    if brackets:
+        found.append("In brackets the scores of the held-out values, whose mean stands before them.")
     if has_controls(board):
-        notes.append(CONTROL_NOTE)
+        found.append(CONTROL_NOTE)
     if gap_columns(board):
-        notes.append(GAP_NOTE)
+        found.append(GAP_NOTE)
     if any(above_floor(row, task) is False for row in board.models for task in row.tasks):
-        notes.append(f"† does not beat the floor (one-sided p of {LEVEL} or more).")
+        found.append(f"† does not beat the floor (one-sided p of {LEVEL} or more).")
     if any(row.kind == "oracle" for row in board.models):
-        notes.append(SCALE_NOTE)
+        found.append(SCALE_NOTE)
     if board.eval_split == "dev" and any(row.kind == "reference" for row in board.models):
-        notes.append(REFERENCE_NOTE)
-    notes += [f"{row.model}: no OOD-avg: {row.undefined}" for row in board.models if row.undefined]
-    notes += [f"{row.model}: {caveat}" for row in board.models for caveat in row.caveats]
-    return notes
+        found.append(REFERENCE_NOTE)
+    found += [f"{row.model}: no OOD-avg: {row.undefined}" for row in board.models if row.undefined]
+    found += [f"{row.model}: {caveat}" for row in board.models for caveat in row.caveats]
+    return found
 
 
-def _best(row: Row) -> bool:
+def is_best(row: Row) -> bool:
+    """Whether the row has a best OOD average that holds."""
     return row.rank == 1 and row.separable_from_next is True
 
 
 def markdown(board: Board) -> str:
-    """The ranking as a Markdown table with its notes."""
+    """The ranking as a Markdown table with its notes, and what models cost."""
     table = _ranking(board)
     text = table.map(markdown_text)
     lines = [list(table.columns), ["--:", "--:", "---", *["--:"] * (len(table.columns) - 3)]]
     for row, cells in zip(board.models, text.to_numpy().tolist(), strict=True):
         cells[2] += _marked(row)
-        cells[3] = f"**{cells[3]}**" if _best(row) else cells[3]
+        cells[3] = f"**{cells[3]}**" if is_best(row) else cells[3]
         lines.append(cells)
     rows = ["| " + " | ".join(line) + " |" for line in lines]
     if board.apart:
         own = 2 + len(board.reproduced)
         rows = [*rows[:own], "", f"{APART_TITLE}:", "", *rows[:2], *rows[own:]]
-    return "\n".join([*rows, "", *(f"- {markdown_text(note)}" for note in _notes(board))]) + "\n"
+    noted = [f"- {markdown_text(note)}" for note in notes(board)]
+    return "\n".join([*rows, "", *noted, *_costs(board)]) + "\n"
 
 
-def tex(board: Board) -> str:
-    """The ranking as a LaTeX tabular for booktabs, its notes below it."""
-    table = _ranking(board)
-    text = table.map(latex)
-    lines = ["\\begin{tabular}{rrl" + "r" * (len(table.columns) - 3) + "}", "\\toprule"]
-    lines += [" & ".join(latex(title) for title in table.columns) + " \\\\", "\\midrule"]
-    rules = 0
-    for place, (row, cells) in enumerate(zip(board.models, text.to_numpy().tolist(), strict=True)):
-        # One line before the rows without a rank, and one before those that rest on predictions alone.
-        if (kind := 2 if place >= len(board.reproduced) else int(row.rank is None)) > rules:
-            rules = kind
-            lines.append("\\midrule")
-            lines += [f"\\multicolumn{{{len(table.columns)}}}{{l}}{{{latex(APART_TITLE)}}} \\\\"] if kind == 2 else []
-        cells[2] += _marked(row)
-        cells[3] = f"\\textbf{{{cells[3]}}}" if _best(row) else cells[3]
-        lines.append(" & ".join(cells) + " \\\\")
-    lines += ["\\bottomrule", "\\end{tabular}", "\\par\\smallskip"]
-    return "\n".join([*lines, *(f"{{\\footnotesize {latex(note)}\\par}}" for note in _notes(board))]) + "\n"
+#: What of a model's costs stands below the ranking: what is counted, and the licence.
+_COSTS = ("model", "parameters", "multiply-accumulates per scene", "width", "file, bytes", "licence")
 
 
-def bibtex(board: Board) -> str:
-    """References in BibTeX: the release, and every model that says where it comes from."""
-    entries = [
-        _entry(
-            f"emma_{board.release}",
-            {
-                "title": f"{{EMMA}}: Electromagnetic Multi-task Model Assessment, release {board.release}",
-                "author": "{The EMMA authors}",
-                "version": board.harness_version,
-                "note": f"Data release hash {board.data_release_hash}, {board.eval_split.upper()} scenes, "
-                f"seed {board.seed}",
-            },
-        )
-    ]
-    for row in board.models:
-        if row.cost is None or row.cost.link is None:
-            continue
-        weights = row.run_manifest.model_provenance.weights_sha256
-        notes = [f"Licence {row.cost.licence}"] if row.cost.licence else []
-        notes += [f"SHA-256 of the weights {weights}"] if weights else []
-        entries.append(
-            _entry(
-                row.model,
-                {
-                    "title": latex(row.cost.description or row.model),
-                    "howpublished": f"\\url{{{row.cost.link}}}",
-                    "note": latex("; ".join(notes)),
-                },
-            )
-        )
-    return "\n".join(entries)
-
-
-def _entry(key: str, fields: dict[str, str]) -> str:
-    kept = "".join(f"  {name} = {{{text}}},\n" for name, text in fields.items() if text)
-    return f"@misc{{{re.sub('[^A-Za-z0-9._-]', '_', key)},\n{kept}}}\n"
+def _costs(board: Board) -> list[str]:
+    """Lines of a table of costs; none where none was counted."""
+    rows = cost_rows(board)
+    if not rows:
+        return []
+    lines = [_COSTS, ("---", *["--:"] * (len(_COSTS) - 2), "---")]
+    lines += [tuple(markdown_text(str(row[key] or "–")) for key in _COSTS) for row in rows]
+    said = "What the models cost, of several tasks the most; what NumPy computes is not counted:"
+    return ["", said, "", *("| " + " | ".join(line) + " |" for line in lines)]

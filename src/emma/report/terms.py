@@ -52,7 +52,7 @@ METRICS = {
     "PowerLoss": "power loss",
 }
 
-#: Terms of the page, as the glossary of the documentation has them.
+#: Terms of the page: what the glossary of the documentation says of each begins so, and may go on.
 TERMS = {
     "OOD-avg": "The unweighted mean over the scored tasks of scores between the anchors, each on held-out values "
     "(out of distribution): 0 is no skill, 1 is perfect.",
@@ -71,9 +71,9 @@ TERMS = {
     "in-distribution": "The score on the same scenes of a readout whose fit has met the held-out value.",
     "interval": "95 % interval over scenes, refits of the readout and enrolments.",
     "oracle": "A row whose features are the true parameters of each scene, under the same readout.",
-    "probe": "A head beside the pinned one: the report on whether the head decides the ranks.",
-    "rank range": "The ranks that a model takes when one task, held-out value or fifth of the fit scenes is dropped "
-    "for all models at once.",
+    "probe": "A head beside the pinned one, such as nearest neighbours: it shows whether the head decides the ranks.",
+    "rank range": "The ranks that a model takes when one task, one held-out value or one fifth of a task's fit scenes "
+    "is dropped for all ranked models at once.",
     "readout": "The light head on frozen embeddings, pinned by the task.",
     "sim-to-real gap": "The score on synthetic scenes less that of the same readouts on captured scenes, in percentage "
     "points; above zero is lost on captures.",

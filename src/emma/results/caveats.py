@@ -85,7 +85,7 @@ def _open(runs: Iterable[RunRecord]) -> tuple[str, ...]:
     told = [run.model for run in runs if run.run_manifest.model_provenance.isolation == "none"]
     if not told:
         return ()
-    return (f"Nothing kept {_listed(told)} from the files of results in the process that embedded: the system has no Landlock.",)
+    return (f"Nothing kept {_listed(told)} from the files of results in the process that embedded: the system lacks Landlock or seccomp.",)
 
 
 def _edges(manifest: DataReleaseManifest, runs: Iterable[RunRecord]) -> tuple[str, ...]:

@@ -197,7 +197,7 @@ class Layout:
         return self.at("leaderboard.json")
 
     def board_as(self, kind: str) -> Path:
-        """The leaderboard in another form: ``html``, ``csv``, ``md``, ``tex``, ``bib``, or its ``schema.json``."""
+        """The leaderboard in another form: ``html``, ``csv``, ``md``, ``tex``, ``appendix.tex``, ``bib``, or its ``schema.json``."""
         return self.at(f"leaderboard.{kind}")
 
     @property

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping
 
 from common.errors import InputError
+from common.terminal import folded, item
 from emma.data.costs import Cost
 from emma.data.protocols import primary_protocol
 from emma.data.release import DataReleaseManifest
@@ -49,9 +51,10 @@ PrimaryReplicates = Mapping[TaskID, Mapping[str, Draws]]
 def check_provenance(manifest: DataReleaseManifest, runs: Mapping[str, RunRecord]) -> None:
     """Refuse runs that are not of this release, or that differ in seed, evaluation split or harness version."""
     seen: dict[str, tuple[str | int, str]] = {}
+    release = manifest.data_release_hash
     for path, run in runs.items():
-        if run.run_manifest.data_release_hash != manifest.data_release_hash:
-            raise InputError(f"{path}: data_release_hash: expected {manifest.data_release_hash}, that of the release")
+        if run.run_manifest.data_release_hash != release:
+            raise InputError(f"{path}: data_release_hash: expected {release}, that of the release")
         shared: dict[str, str | int] = {
             "seed": run.run_manifest.seed,
             "harness_version": run.run_manifest.harness_version,
@@ -296,8 +299,11 @@ def _aggregation_report(
     )
 
 
-def board_text(board: Board) -> str:
-    """The board as a plain table for a terminal: every mean with its held-out values, and the caveats."""
+def board_text(board: Board, width: int | None = None) -> str:
+    """The board as a plain table for a terminal: every mean with its held-out values, and the caveats.
+
+    A table that is wider than ``width`` is folded: its columns follow one another in blocks.
+    """
     tasks = {task: block for row in reversed(board.models) for task, block in row.tasks.items()}
     order = list(dict.fromkeys([*board.models[0].tasks, *tasks]))
     heads = [f"{task.value} ({components_head(list(tasks[task].values))})" for task in order]
@@ -318,16 +324,19 @@ def board_text(board: Board) -> str:
             marked = marked or bool(mark)
             cells.append(f"{_plain(block.score)}{mark} ({components_text(block.values.values(), _plain)})")
         lines.append(cells)
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    table = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    blocks = folded(lines, (lines[0].index("rank"), lines[0].index("model")), width)
+    own = len(board.reproduced) + 1
     if board.apart:
-        own = len(board.reproduced) + 1
-        table = [*table[:own], "", APART_TITLE, table[0], *table[own:]]
+        title = APART_TITLE if width is None else textwrap.fill(APART_TITLE, width)
+        blocks = [[*block[:own], "", title, block[0], *block[own:]] for block in blocks]
     notes = [f"~ does not beat the floor (one-sided p of {LEVEL} or more)."] if marked else []
     notes += [CONTROL_NOTE] if controls else []
     notes += [GAP_NOTE] if gaps else []
     notes += [f"{row.model}: {caveat}" for row in board.models for caveat in row.caveats]
-    return "\n".join([*table, "", *(f"- {note}" for note in (*notes, *board.caveats))]) + "\n"
+    items = [item(note, width) for note in (*notes, *board.caveats)]
+    if len(blocks) > 1:
+        items.append(item("Columns are folded at the terminal's width; a pipe shows each row whole (less -S).", width))
+    return "\n".join([*(line for block in blocks for line in [*block, ""]), *items]) + "\n"
 
 
 def _plain(value: float | None) -> str:

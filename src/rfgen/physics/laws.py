@@ -6,6 +6,7 @@ Tables B.1.2-1 and B.1.2-2 (K of RMa-AV and UMa-AV) and clause B.1.3 (K = 15 dB,
 
 import numpy as np
 
+from common.errors import unknown
 from rfgen.physics.types import Floats
 
 SCENARIOS = ("UMa", "RMa", "UMi", "InH", "InF")
@@ -24,7 +25,7 @@ def los_probability(
     `decay_m` (`factory_decay_m`). ValueError for heights between the two, an unknown scenario or a missing decay.
     """
     if scenario not in SCENARIOS:
-        raise ValueError(f"scenario: expected one of {', '.join(SCENARIOS)}, got {scenario!r}")
+        raise ValueError(f"scenario: {unknown(scenario, SCENARIOS)}")
     d, h = np.broadcast_arrays(np.asarray(distance_2d_m, float), np.asarray(height_m, float))
     aerial = h > AERIAL_FROM_M.get(scenario, np.inf)
     if np.any((h > 13.0) & ~aerial):

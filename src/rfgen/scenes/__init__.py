@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from common.errors import advice
 from common.streams import Seed
 from rfgen.physics.propagation import Links, links_from_table
 from rfgen.physics.types import Floats
@@ -110,7 +111,7 @@ def _keys(recipe: SceneRecipe, task: str, split: Split, asked: Sequence[ChunkKey
 
 def _task(recipe: SceneRecipe, task: str) -> SceneTask:
     if task not in recipe.tasks:
-        raise ValueError(f"task {task}: expected one of {', '.join(recipe.tasks)}")
+        raise ValueError(f"task {task}: {advice(task, recipe.tasks)}")
     return recipe.tasks[task]
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import model_validator
 
+from common.errors import advice
 from common.streams import Seed, complex_normal
 from rfgen.physics.arrays import Array
 from rfgen.physics.environment import Environment, Profiles
@@ -208,7 +209,9 @@ class SceneTask(Model, ABC):
         """Check the block called `name` against what the tasks share; ValueError that names the recipe's key."""
         for band in self.bands:
             if band not in setting.bands_hz:
-                raise ValueError(f"tasks.{name}.bands: {band!r} has no frequency in bands_hz")
+                raise ValueError(
+                    f"tasks.{name}.bands: {band!r} has no frequency in bands_hz, {advice(band, setting.bands_hz)}"
+                )
 
     @abstractmethod
     def groups(self, setting: Setting, split: Split) -> Iterable[str | int]:
@@ -321,7 +324,8 @@ class LinkTask(CountedTask):
         super().check(setting, name)
         for environment in self.environments:
             if environment not in setting.environments:
-                raise ValueError(f"tasks.{name}.environments: {environment!r} is not defined in environments")
+                told = advice(environment, setting.environments)
+                raise ValueError(f"tasks.{name}.environments: {environment!r} is not defined in environments, {told}")
         if self.aerial_share == 0:
             return
         # The pool's profiles have no high emitters: it carries no label, so that no score rests on their share.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import fcntl
 import gc
 import json
@@ -17,10 +18,13 @@ import sys
 import threading
 import traceback
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from emma.data.tables import without_pandas
 from workflow_support.worker.warm import Warmth
+
+#: Bytes of a request, and callers at a time that have not said all of theirs.
+_MOST_BYTES, _MOST_CALLERS = 2**26, 64
 
 
 class Asked(NamedTuple):
@@ -32,8 +36,38 @@ class Asked(NamedTuple):
     environment: dict[str, str]
 
 
+class Caller:
+    """A connection, and what came through it so far: the length of the request with three streams, the request."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.streams: list[int] = []
+        self._length = 0
+        self._body = bytearray()
+
+    def hear(self) -> Asked | None:
+        """Read what is there; the request, once it is whole. ValueError or OSError where it never will be."""
+        if not self.streams:
+            message, self.streams, _, _ = socket.recv_fds(self.connection, 16, 3)
+            self._length = int(message)
+            if len(self.streams) != 3 or not 0 < self._length <= _MOST_BYTES:
+                raise ValueError(message)
+            return None
+        part = self.connection.recv(min(self._length - len(self._body), 2**20))
+        self._body += part
+        if not part:
+            raise ValueError("half a request")
+        return Asked(**json.loads(self._body)) if len(self._body) == self._length else None
+
+    def close(self) -> None:
+        """Let go of the connection and the streams."""
+        self.connection.close()
+        for stream in self.streams:
+            os.close(stream)
+
+
 class Worker(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
-    """Answers each request in a fork."""
+    """Answers each request in a fork; a caller that says nothing keeps no other waiting."""
 
     max_children = sys.maxsize
 
@@ -42,19 +76,31 @@ class Worker(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
         self.socket.close()
         self.socket, self.programs = listener, programs
         self.warmth = Warmth(programs)
-        self.streams: list[int] = []
+        #: Callers whose request is not whole, by their connections' numbers, the oldest first.
+        self.callers: dict[int, Caller] = {}
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Read the request, import what its program needs, fork."""
-        message, self.streams, _, _ = socket.recv_fds(request, 16, 3)
-        try:
-            self.asked = Asked(**json.loads(_exactly(request, int(message))))
-            self.warmth.warm_up(self.asked.program)
+    def admit(self) -> None:
+        """Accept a connection; of too many that wait, the oldest is closed, and its caller does without a worker."""
+        with contextlib.suppress(OSError):
+            connection, _ = self.socket.accept()
+            self.callers[connection.fileno()] = Caller(connection)
+        if len(self.callers) > _MOST_CALLERS:
+            self.callers.pop(next(iter(self.callers))).close()
+
+    def attend(self, number: int) -> None:
+        """Hear a caller; import what its program needs and fork, once the request is whole."""
+        if (caller := self.callers.pop(number, None)) is None:
+            return
+        # Whatever a caller says, and wherever in it it is interrupted, the worker lives.
+        with contextlib.suppress(Exception):
+            if (asked := caller.hear()) is None:
+                self.callers[number] = caller
+                return
+            self.asking, self.asked = caller, asked
+            self.warmth.warm_up(asked.program)
             gc.freeze()
-            super().process_request(request, client_address)
-        finally:
-            for stream in self.streams:
-                os.close(stream)
+            self.process_request(caller.connection, "")
+        caller.close()
 
 
 class Job(socketserver.BaseRequestHandler):
@@ -74,7 +120,10 @@ class Job(socketserver.BaseRequestHandler):
         if select.select([self.request], [], [], 0)[0]:
             return
         self.server.socket.close()
-        for number, stream in enumerate(self.server.streams):
+        # Theirs alone: a caller sees the end of its job by the last holder of a connection.
+        for caller in self.server.callers.values():
+            caller.close()
+        for number, stream in enumerate(self.server.asking.streams):
             os.dup2(stream, number)
             os.close(stream)
         asked, there = self.server.asked, frozenset(sys.modules)
@@ -85,7 +134,9 @@ class Job(socketserver.BaseRequestHandler):
         status = _ended(_status_of(sys.argv[0]))
         self.server.warmth.tell(asked.program, there)
         signal.signal(signal.SIGIO, signal.SIG_IGN)
-        self.request.sendall(bytes([status]))
+        # Its caller may have been interrupted.
+        with contextlib.suppress(BrokenPipeError):
+            self.request.sendall(bytes([status]))
 
 
 def _status_of(program: str) -> int:
@@ -120,15 +171,6 @@ def _ended(status: int) -> int:
     return status
 
 
-def _exactly(connection: socket.socket, count: int) -> bytes:
-    """``count`` bytes from a connection."""
-    with connection.makefile("rb", buffering=0) as stream:
-        found = bytearray()
-        while len(found) < count and (part := stream.read(count - len(found))):
-            found += part
-    return bytes(found)
-
-
 def serve(programs: Path, listener: socket.socket) -> None:
     """Answer requests until standard input closes, then wait for the jobs that still run.
 
@@ -143,8 +185,12 @@ def serve(programs: Path, listener: socket.socket) -> None:
     lifeline = os.dup(0)
     with Path(os.devnull).open() as nothing:
         os.dup2(nothing.fileno(), 0)
-    while lifeline not in select.select([worker.fileno(), lifeline], [], [])[0]:
-        worker.handle_request()
+    while lifeline not in (ready := select.select([lifeline, worker.fileno(), *worker.callers], [], [])[0]):
+        for number in ready:
+            if number == worker.fileno():
+                worker.admit()
+            else:
+                worker.attend(number)
         worker.service_actions()
     # Here too: a run that is killed cannot.
     shutil.rmtree(folder, ignore_errors=True)

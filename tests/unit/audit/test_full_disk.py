@@ -1,6 +1,7 @@
-"""A full disk: one line, status 2, nothing under the final name, no temporary left, and the next run goes through."""
+"""A full disk, and files limited in size: one line, status 2, no file, no temporary, and the next run goes through."""
 
 import os
+import resource
 import subprocess
 
 import numpy as np
@@ -44,3 +45,20 @@ def test_a_full_disk_ends_in_one_line_and_can_be_resumed(kind, small_disk, capsy
     assert list(small_disk.iterdir()) == []
     run_script(lambda: WRITERS[kind](path, 100))
     assert [child.name for child in small_disk.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_limit_on_files_ends_in_one_line(kind, tmp_path, capsys):
+    path = tmp_path / "out"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**18, before[1]))
+    try:
+        with pytest.raises(SystemExit) as stopped:
+            run_script(lambda: WRITERS[kind](path, 40_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err == "output: larger than the limit on files (ulimit -f); raise it and run again\n"
+    assert list(tmp_path.iterdir()) == []
+    run_script(lambda: WRITERS[kind](path, 40_000))
+    assert path.stat().st_size > 2**18

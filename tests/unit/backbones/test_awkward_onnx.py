@@ -426,6 +426,19 @@ REFUSED = {
         {"output": "y"},
         "output: nothing is cut out .* sparse weights; export them dense",
     ),
+    "more memory than there is": (
+        lambda folder: file(
+            [
+                *[node("Flatten", "x", "f"), node("MatMul", "f W", "m"), node("ConstantOfShape", "n", "huge")],
+                *[node("ReduceMax", "huge", "most", keepdims=0), node("Add", "m most", "y")],
+            ],
+            [value("x", ["B", 2, SAMPLES])],
+            [value("y", ["B", WIDTH])],
+            {"W": MATRIX, "n": np.array([10**5, 10**5, 10**3])},
+        ),
+        {},
+        r"node 'the_constantofshape' \(ConstantOfShape\) takes more memory than there is, 37252.9 GiB",
+    ),
     "types that do not go together": (
         lambda folder: linear(kind=DOUBLE),
         {},

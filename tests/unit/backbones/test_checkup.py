@@ -449,9 +449,7 @@ def test_the_program_says_a_line_a_check_and_its_status(tmp_path):
     path.write_text(yaml.safe_dump(config))
     done = check("m", root=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert (
-        "m.safetensors: no such file; in the project's folder, make it by: snakemake --cores 1 results/" in done.stderr
-    )
+    assert "m.safetensors: no such file; in the project's folder, make it by: emma run --release " in done.stderr
 
 
 @pytest.mark.skipif(not landlock_version(), reason="this system has no Landlock")

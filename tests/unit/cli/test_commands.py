@@ -113,10 +113,10 @@ def engine(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["run"], "snakemake --cores {n} --logger rich -- leaderboard folds"),
+        (["run"], "snakemake --cores {n} --logger emma -- leaderboard folds"),
         (
             ["run", "all", "--release", "tiny", "--cores", "3", "--models", "prior, dsp", "--seed", "4"],
-            "snakemake --cores 3 --logger rich --config release=tiny 'models=[prior,dsp]' seed=4 -- all",
+            "snakemake --cores 3 --logger emma --config release=tiny 'models=[prior,dsp]' seed=4 -- all",
         ),
         (
             ["run", "--dry-run", "--captures", "none", "--eval-split", "HOLDOUT"],
@@ -124,11 +124,11 @@ def engine(monkeypatch, tmp_path):
         ),
         (
             ["run", "--submissions", "submissions/a", "--cores", "1"],
-            "snakemake --cores 1 --logger rich --config 'submissions=[submissions/a]' -- leaderboard folds",
+            "snakemake --cores 1 --logger emma --config 'submissions=[submissions/a]' -- leaderboard folds",
         ),
         (
             ["run", "--captures", "config/mine.yaml"],
-            "snakemake --configfile config/mine.yaml --cores {n} --logger rich -- leaderboard folds",
+            "snakemake --configfile config/mine.yaml --cores {n} --logger emma -- leaderboard folds",
         ),
     ],
 )
@@ -160,7 +160,7 @@ def test_what_the_options_show_to_be_wrong_starts_nothing(monkeypatch, project, 
     engine("print('ran')")
     for words, told in {
         ("run", "--release", "tinny"): "--release: tinny is unknown, did you mean tiny?",
-        ("run", "--captures", "surogate"): "--captures: surogate is unknown, did you mean surrogate?",
+        ("run", "--captures", "surogate"): "and surogate is unknown, did you mean surrogate?",
         ("run", "leaderbord"): "emma run: leaderbord: no such target, did you mean leaderboard?",
         ("run", "--cores", "many"): "emma run: argument --cores: many: expected a whole number",
         ("archive", "--release", "v0.2"): "--release: v0.2 is unknown, did you mean v0.1?",
@@ -192,8 +192,10 @@ def test_an_archive_of_a_checkout_that_differs_is_refused_before_any_job(monkeyp
 def test_an_interrupt_is_one_line_and_says_how_to_go_on(project, tmp_path, engine):
     """As from a keyboard: the signal reaches both, and the line comes when Snakemake has cleaned up."""
     engine(
+        # Held back until Snakemake has imported, and the Snakefile takes it.
+        "print('started', flush=True)\ntime.sleep(0.5)\n"
         "signal.signal(signal.SIGINT, lambda *_: (time.sleep(0.3), print('cleaned up', flush=True), sys.exit(1)))\n"
-        "print('started', flush=True)\ntime.sleep(60)"
+        "signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})\ntime.sleep(60)"
     )
     # Tests that run in the background have SIGINT ignored, and Python would leave it so.
     code = (

@@ -29,7 +29,7 @@ def test_an_interrupt_is_one_line(capsys):
     with pytest.raises(SystemExit) as stopped:
         run_script(main)
     assert stopped.value.code == 130
-    assert capsys.readouterr().err == "interrupted\n"
+    assert capsys.readouterr().err == "interrupted; no file is half-written\n"
 
 
 @pytest.mark.parametrize(
@@ -37,13 +37,16 @@ def test_an_interrupt_is_one_line(capsys):
     [
         ("E_URBN", None, "E_URBN is unknown, did you mean E_URBAN?"),
         ("e_rural", None, "e_rural is unknown, did you mean E_RURAL?"),
+        ("leave-one-planet-out", 1, "leave-one-planet-out is unknown, expected one of E_URBAN and 2 more"),
+        ("leave-one-bnad-out", None, "leave-one-bnad-out is unknown, did you mean leave-one-band-out?"),
         ("moon", None, "moon is unknown, expected one of E_URBAN, E_RURAL"),
         ("moon", 1, "moon is unknown, expected one of E_URBAN and 1 more"),
         ("moon", 2, "moon is unknown, expected one of E_URBAN, E_RURAL"),
     ],
 )
 def test_an_unknown_name_is_told_what_was_meant_or_what_there_is(value, most, told):
-    assert unknown(value, ["E_URBAN", "E_RURAL"], most) == told
+    known = ["E_URBAN", "E_RURAL", *(["leave-one-band-out"] if "-" in value else [])]
+    assert unknown(value, known, most) == told
 
 
 def parser():

@@ -140,10 +140,11 @@ def test_results_seeds_network_and_other_processes_are_out_of_reach(project):
     assert not (project / "mark").exists()
 
 
-def test_a_system_that_cannot_hide_results_is_said_in_what_follows(project, monkeypatch):
+@pytest.mark.parametrize("lacking", ["restrict_files", "restrict_calls"])
+def test_a_system_that_cannot_hide_results_is_said_in_what_follows(project, monkeypatch, lacking):
     with ApartBackbone(config(), config()) as model:
         assert ("isolation" in model.provenance.model_dump(mode="json")) != bool(landlock_version())
-    monkeypatch.setattr("emma.backbones.rights.restrict_files", lambda *_: False)
+    monkeypatch.setattr(f"emma.backbones.rights.{lacking}", lambda *_: False)
     with ApartBackbone(config(), config()) as model:
         assert model.provenance.model_dump(mode="json")["isolation"] == "none"
         assert provenance_of(model.provenance.metadata, "e.parquet") == model.provenance

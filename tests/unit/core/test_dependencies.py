@@ -18,6 +18,7 @@ TOOLS = {
     *("mkdocs-material", "mkdocstrings-python"),
 }
 DATA = {"wn"}
+LOGGER = "snakemake_logger_plugin_emma"
 # Imported by torch.onnx.export alone.
 INDIRECT = {"onnxscript"}
 
@@ -62,7 +63,10 @@ def imported(*folders):
 
 
 def test_the_packages_need_what_src_imports():
-    assert names(PROJECT["dependencies"]) - INDIRECT | names(EXTRAS["text"]) - DATA == imported("src")
+    packages = [f"src/{path.name}" for path in (ROOT / "src").iterdir() if path.name != LOGGER]
+    assert names(PROJECT["dependencies"]) - INDIRECT | names(EXTRAS["text"]) - DATA == imported(*packages)
+    # What Snakemake loads is of its extra.
+    assert imported(f"src/{LOGGER}") == names(EXTRAS["workflow"]) - {"snakemake"}
 
 
 def test_the_extras_are_what_tests_and_programs_need_besides():

@@ -1,6 +1,7 @@
 """The secret split: a commitment beside the release, the seed that alone opens it, and the splits that it made."""
 
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ from common.errors import InputError
 from common.hashing import sha256
 from emma.data.freezing import freeze
 from emma.data.holdout import (
+    HIDDEN_VARIABLE,
+    SEED_VARIABLES,
     check_opened,
     commitment_path,
     holdout_seed,
@@ -171,6 +174,19 @@ def test_a_commitment_changes_no_release(tmp_path):
     again = subprocess.run(command, check=False, capture_output=True, text=True)
     assert (again.returncode, again.stderr.count("\n")) == (2, 1)
     assert "tiny.holdout.yaml: committed already" in again.stderr
+
+
+def test_the_start_of_every_job_knows_the_same_variables(tmp_path):
+    """``scripts/run.py`` imports no package and has names of its own: of the seed, its file, and that file hidden."""
+    assert runpy.run_path(str(ROOT / "scripts/run.py"))["SEED_VARIABLES"] == SEED_VARIABLES
+    (tmp_path / "bin").mkdir()
+    python = tmp_path / "bin/python"
+    python.write_text("#!/bin/sh\nexec env\n")
+    python.chmod(0o755)
+    env = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin", **dict.fromkeys(SEED_VARIABLES, "kept")}
+    command = [sys.executable, "-IS", ROOT / "scripts/run.py", "embed"]
+    told = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [line for line in told if line.endswith("=kept")] == [f"{HIDDEN_VARIABLE}=kept"]
 
 
 def test_the_seed_reaches_generator_programs_alone(tmp_path):

@@ -11,6 +11,7 @@ from common import rows
 from common.rows import RowFile, Rows
 from emma.evaluation import prediction
 from emma.readouts import READOUTS, base, cross_entropy
+from emma.readouts.cross_entropy import CrossEntropy
 from emma.tasks import TARGETS, ReadoutSpec
 
 CLASSES, N, WIDTH = 5, 900, 12
@@ -93,6 +94,23 @@ def test_mean_and_scale_are_those_of_the_array_to_the_bit(many):
     values = embedded("ridge")
     for one, other in zip(base.factors(values), base.factors(on_disk(values)), strict=True):
         assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("outputs", [1, CLASSES])
+def test_curvature_and_preconditioners_add_up(many, outputs):
+    rng, values = np.random.default_rng(3), np.random.default_rng(0).normal(size=(N, WIDTH))
+    classes = np.arange(N) % (2 if outputs == 1 else outputs)
+    at, direction = rng.normal(size=(2, WIDTH + 1, outputs))
+    for made in (
+        lambda loss: loss.curvature(at)(direction),
+        lambda loss: loss.whitening(at),
+        lambda loss: loss.whitening(),
+        lambda loss: loss.value_and_gradient(at)[1],
+    ):
+        sides = [
+            CrossEntropy(inputs, classes, np.full(N, 1 / N), 1e-3, outputs) for inputs in (values, on_disk(values))
+        ]
+        np.testing.assert_allclose(made(sides[1]), made(sides[0]), rtol=1e-9, atol=1e-11)
 
 
 def test_newtons_steps_go_in_blocks_too(many, monkeypatch):

@@ -4,7 +4,6 @@ import html
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -81,24 +80,20 @@ def test_the_search_index_is_in_the_site(site):
     assert "leave-one-environment-out" in index
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="no Chromium here: tests/install_tools.sh installs it")
-def test_from_disk_the_search_finds_and_no_page_is_cut(site):
+def test_from_disk_the_search_finds_and_no_page_is_cut(site, browser):
     """In a browser: nothing is fetched but files, nothing is printed, and only tables, code and pictures scroll."""
-    driver = pytest.importorskip("playwright.sync_api", reason="no playwright here: make setup installs it")
     heard = []
-    with driver.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1280, "height": 900})
-        page.on("console", lambda message: heard.append(message.text))
-        page.on("pageerror", lambda error: heard.append(str(error)))
-        page.on("request", lambda asked: None if asked.url.startswith(("file:", "data:")) else heard.append(asked.url))
-        page.goto((site / "index.html").as_uri())
-        page.locator(".md-search__input").press_sequentially("reactive diagnostic")
-        found = page.locator(".md-search-result__link", has_text="The reactive post-boundary diagnostic")
-        found.first.wait_for(timeout=10_000)
-        page.set_viewport_size({"width": 375, "height": 800})
-        for name in ("index", "architecture", "results", "reference/options", "reference/python"):
-            page.goto((site / f"{name}.html").as_uri())
-            assert page.evaluate("document.documentElement.scrollWidth") == 375, name
-        browser.close()
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.on("console", lambda message: heard.append(message.text))
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    page.on("request", lambda asked: None if asked.url.startswith(("file:", "data:")) else heard.append(asked.url))
+    page.goto((site / "index.html").as_uri())
+    page.locator(".md-search__input").press_sequentially("reactive diagnostic")
+    found = page.locator(".md-search-result__link", has_text="The reactive post-boundary diagnostic")
+    found.first.wait_for(timeout=10_000)
+    page.set_viewport_size({"width": 375, "height": 800})
+    for name in ("index", "architecture", "results", "reference/options", "reference/python"):
+        page.goto((site / f"{name}.html").as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") == 375, name
+    page.close()
     assert heard == []

@@ -28,7 +28,8 @@ def packages(program):
 
 
 def test_packages_are_few_and_import_in_no_circle(program, packages):
-    assert len(packages) <= 20
+    # Beside the logger, which Snakemake finds by the name of a package of its own.
+    assert len(packages.keys() - {"snakemake_logger_plugin_emma"}) <= 20
     assert sum(map(len, packages.values())) <= 90
     assert set(program.in_order(packages)) == set(packages)
     # The graph is not empty by mistake.

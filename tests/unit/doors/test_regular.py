@@ -5,7 +5,10 @@ import os
 import resource
 import signal
 import socket
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +20,8 @@ from emma.backbones.load import load_weights
 from emma.data.foreign import inspect_parquet
 from emma.data.holdout import holdout_seed
 from emma.data.tables import open_parquet
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(autouse=True)
@@ -158,3 +163,41 @@ def test_a_program_that_runs_out_of_memory_ends_in_one_line(capsys):
         run_script(main)
     assert stopped.value.code == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "program", ["check_captures", "check_submission", "convert_captures", "score_submission", "verify"]
+)
+def test_a_program_that_reads_files_of_strangers_takes_no_more_than_the_machine_has(program):
+    """A reader that lacks a bound of its own ends in a line, not in another process's end."""
+    code = (
+        "import contextlib, importlib, resource, sys\n"
+        "import common.confine as confine\n"
+        "confine.machine_memory = lambda: 2**40 + 1\n"
+        "sys.path.insert(0, 'scripts')\n"
+        f"sys.argv = [{program!r}, 'nowhere']\n"
+        "with contextlib.suppress(Exception):\n"
+        f"    importlib.import_module({program!r}).main()\n"
+        "print(resource.getrlimit(resource.RLIMIT_DATA)[0])"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": "src"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout == f"{2**40 + 1}\n"
+
+
+def test_the_memory_of_a_process_can_be_held():
+    code = (
+        "from common.confine import limit_memory; from common.errors import run_script; limit_memory(2**28);"
+        "run_script(lambda: bytearray(2**30))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "memory: less than the input takes; give it more, or smaller input\n",
+    )

@@ -246,7 +246,7 @@ def test_output_names(refused_evaluation, study, tmp_path):
     (tmp_path / "folder.json").mkdir()
     refused_evaluation("folder.json: a folder", output=[tmp_path / "folder.json"])
     (tmp_path / "file").write_text("")
-    refused_evaluation("cannot be written", output=[tmp_path / "file" / "x.json"])
+    refused_evaluation("file: a file, expected a folder", output=[tmp_path / "file" / "x.json"])
     cuts = study / "cuts.json"
     cuts.write_text('{"Session_3": [50]}')
     refused_evaluation("is the --recording-boundaries file", recording_boundaries=[cuts], output=[cuts])

@@ -248,7 +248,7 @@ def test_program(tmp_path):
         text=True,
         check=True,
     )
-    assert done.stdout == f"{tmp_path / 'a'}\n"
+    assert done.stdout == f"  WordNet, for METEOR, is in {tmp_path / 'a'}\n"
     (tmp_path / "file").write_text("")
     done = subprocess.run(
         [sys.executable, PROGRAM, "--root", tmp_path / "file"],

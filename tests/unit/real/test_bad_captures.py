@@ -33,7 +33,7 @@ def edit(path, change):
     [
         (
             lambda m: m["global"].update({"core:datatype": "rf32_le"}),
-            "core:datatype: rf32_le, real-valued, expected one of",
+            "core:datatype: rf32_le, real-valued, did you mean cf32_le?",
         ),
         (lambda m: m["global"].pop("core:datatype"), "core:datatype: None, expected one of"),
         (lambda m: m["global"].pop("core:sample_rate"), "core:sample_rate: None"),

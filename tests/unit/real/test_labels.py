@@ -175,5 +175,5 @@ def test_the_program_refuses_a_mapping_before_it_reads(tmp_path):
     assert done.returncode == 2
     assert done.stderr == (
         "real_captures.mixed_drone: mapping.classes: 'here' is no class of E-ID-DRONE, expected one of "
-        "['absent', 'present']\n"
+        "absent, present\n"
     )

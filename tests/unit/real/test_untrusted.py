@@ -154,8 +154,14 @@ def test_members_that_are_no_arrays_or_too_large():
     content = bytearray(packed.getvalue())
     place = content.index(b"PK\1\2") + 24
     content[place : place + 4] = struct.pack("<I", 2**31)
-    with pytest.raises(InputError, match="expected at most 1000 arrays"):
+    with pytest.raises(InputError, match="expected arrays of at most 536870912 bytes"):
         read_npz(bytes(content), "it")
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for number in range(1001):
+            archive.writestr(f"{number}.npy", b"")
+    with pytest.raises(InputError, match="it: 1001 members, expected at most 1000"):
+        read_npz(packed.getvalue(), "it")
 
 
 def test_a_table_without_end(tmp_path):

@@ -1,5 +1,13 @@
 """A small board that holds every awkward case, and the page made of it."""
 
+import base64
+import json
+import re
+import sys
+import zlib
+from html import escape
+from pathlib import Path
+
 import pytest
 
 from emma.captures.records import GroupScore, ModelGaps, ModelSet, SetRecord, SideScore, SimToRealReport
@@ -8,6 +16,10 @@ from emma.report.drawing import build_figures
 from emma.report.page import build_page
 from emma.results.records import Board
 from emma.tasks import Anchors
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+
+import synthetic_board
 
 EVIL = "<script>alert(1)</script>"
 HASH = "ab" * 32
@@ -84,6 +96,31 @@ def board():
     return Board.model_validate({**head, "caveats": [CAVEAT], "models": rows})
 
 
+def unpacked(page, key):
+    """What the page holds packed under a key."""
+    content = re.search(rf'<script type="text/plain" id="{re.escape(key)}">([^<]*)</script>', page)[1]
+    return zlib.decompress(base64.b64decode(content)).decode()
+
+
+@pytest.fixture(scope="session")
+def whole():
+    """Makes a page whole: its parts where they are filled in."""
+
+    def fill(page):
+        for key, html in json.loads(unpacked(page, "packed-parts")).items():
+            page = page.replace(f'<div data-part="{escape(key)}"></div>', html)
+        assert "data-part=" not in page
+        return page
+
+    return fill
+
+
+@pytest.fixture(scope="session")
+def packed():
+    """Reads what a page holds packed, by page and key."""
+    return unpacked
+
+
 @pytest.fixture(scope="session")
 def page(board):
     return build_page(board, build_figures(board, Manifest))
@@ -137,3 +174,27 @@ def manifest():
 def _with_gaps():
     """Maker of a board and the report behind its gaps, by kind."""
     return with_gaps
+
+
+@pytest.fixture(scope="session")
+def wide_made():
+    """What a board of 30 models on the twelve tasks of v1.0 is built of."""
+    return synthetic_board.make(30, resamples=100)
+
+
+@pytest.fixture(scope="session")
+def wide(wide_made):
+    """The board of it."""
+    return wide_made.board()
+
+
+@pytest.fixture(scope="session")
+def wide_figures(wide, wide_made):
+    """Its figures."""
+    return build_figures(wide, wide_made.manifest)
+
+
+@pytest.fixture(scope="session")
+def wide_page(wide, wide_figures):
+    """Its page."""
+    return build_page(wide, wide_figures)

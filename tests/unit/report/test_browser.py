@@ -4,19 +4,10 @@ import shutil
 
 import pytest
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright here: make setup installs it")
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: tests/install_tools.sh installs it")
 EVIL = "<script>alert(1)</script>"
 DRAWN = ".chart svg.marks"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

@@ -136,7 +136,7 @@ def test_rays_sum_into_paths_of_unit_power() -> None:
 
 
 def test_laws_refuse_what_they_do_not_know() -> None:
-    with pytest.raises(ValueError, match="scenario: expected one of"):
+    with pytest.raises(ValueError, match="scenario: Mars is unknown, expected one of"):
         laws.los_probability("Mars", 100, 1.5)
     with pytest.raises(ValueError, match="has no law here between"):
         laws.los_probability("UMa", 100, 15.0)

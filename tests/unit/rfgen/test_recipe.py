@@ -68,7 +68,7 @@ BAD = [
         "environments.E_EMPTY: environment without scenes",
     ),
     ("environments/E_RURAL", None, "'E_RURAL' is not defined in environments"),
-    ("tasks/E-LOC-XYZ", {}, "tasks.E-LOC-XYZ: unknown task, expected one of E-CH-BEAM, E-CH-CSI, E-ID-AMC, E-ID-DRONE"),
+    ("tasks/E-LOC-XYZ", {}, "tasks: E-LOC-XYZ is unknown, expected one of E-CH-BEAM, E-CH-CSI, E-ID-AMC, E-ID-DRONE"),
     ("tasks", {}, "tasks: expected at least one"),
     ("tasks", [], "rfgen.tasks: Input should be a valid dictionary"),
     ("tasks/E-LOC-AOA/environments", ["E_URBAN"], "tasks.E-LOC-AOA: environments: expected at least two"),

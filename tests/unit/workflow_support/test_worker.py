@@ -1,7 +1,9 @@
 """The warm worker: a job in it ends, speaks and fails as one in an interpreter of its own."""
 
+import contextlib
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -67,6 +69,17 @@ PROGRAMS = {
                 time.sleep(60)
             finally:
                 Path(sys.argv[1]).unlink()
+    """,
+    "calm": """
+        import os, sys, time
+        from pathlib import Path
+        if __name__ == "__main__":
+            try:
+                Path(sys.argv[1]).write_text(str(os.getpid()))
+                time.sleep(60)
+            except KeyboardInterrupt:
+                sys.stderr.write("interrupted\\n")
+                sys.exit(130)
     """,
     "broken": """
         import there_is_no_such_module
@@ -430,6 +443,51 @@ def test_half_a_request_leaves_nothing_open(programs, holder):
             connection.sendall(body)
     assert worker_of(programs, holder.socket) == worker
     assert len(list(Path(f"/proc/{worker}/fd").iterdir())) == held
+
+
+def test_mute_callers_hold_nobody(programs, holder):
+    """One that says nothing, one that stops in its request, and more than wait at a time."""
+    worker = worker_of(programs, holder.socket)
+    with contextlib.ExitStack() as mute:
+        for said in (b"", b"{", *[b""] * 70):
+            connection = mute.enter_context(socket.socket(socket.AF_UNIX))
+            connection.connect(holder.socket)
+            if said:
+                socket.send_fds(connection, [b"%16d" % 2], [0, 1, 2])
+                connection.sendall(said)
+        assert worker_of(programs, holder.socket) == worker
+        assert len(list(Path(f"/proc/{worker}/fd").iterdir())) < 90
+        holder.communicate("", timeout=20)
+        assert gone(worker)
+
+
+def test_no_job_holds_a_caller_that_is_not_heard_out(programs, holder, tmp_path):
+    """What a job inherited would keep another's streams open."""
+    ours, theirs = os.pipe()
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(holder.socket)
+        socket.send_fds(connection, [b"%16d" % 2], [0, theirs, 2])
+        os.close(theirs)
+        caller = start(programs, holder.socket, "wait", str(tmp_path / "pid"))
+        written(tmp_path / "pid")
+    # The worker lets go of it now, and nobody else has it.
+    assert select.select([ours], [], [], 10)[0]
+    os.close(ours)
+    caller.kill()
+    caller.wait()
+
+
+def test_an_interrupted_job_leaves_one_line(programs, holder, tmp_path):
+    """Its caller, which is interrupted too, has gone before it can tell its status."""
+    told = tmp_path / "told"
+    with told.open("w") as stream:
+        command = [sys.executable, "-IS", str(programs / "run.py"), "calm", str(tmp_path / "pid")]
+        caller = subprocess.Popen(command, env=environment(holder.socket), stderr=stream)
+        job = written(tmp_path / "pid")
+        caller.send_signal(signal.SIGINT)
+        assert caller.wait(10) == 130
+    assert gone(job)
+    assert told.read_text() == "interrupted\n"
 
 
 def test_a_run_that_is_killed_leaves_no_socket(programs, holder):

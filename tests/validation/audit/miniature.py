@@ -39,8 +39,8 @@ from emma.evaluation.replicates import ReplicateSource, primary_replicates, writ
 from emma.evaluation.scoring import fold_record, score_task
 from emma.report.captures import read_report
 from emma.report.drawing import build_figures, images
+from emma.report.latex import texts
 from emma.report.page import build_page
-from emma.report.tables import bibtex, markdown, tex
 from emma.results.frames import board_csv
 from emma.results.layout import Layout
 from emma.results.leaderboard import build_board
@@ -409,13 +409,11 @@ def publish_page(results: Path) -> None:
     board = parse(Board, read_json(results / "leaderboard.json"), results)
     report = read_report(results / "reports/sim_to_real.json", board)
     drawn = build_figures(board, load_manifest(results / "release/manifest.json"), report)
-    for name, content in images(drawn).items():
+    for name, content in images(drawn, [row.model for row in board.models]).items():
         path = results / "figures" / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(content)
-    texts = {"html": build_page(board, drawn, report), "md": markdown(board), "tex": tex(board)}
-    texts["bib"] = bibtex(board)
-    for kind, text in texts.items():
+    for kind, text in {"html": build_page(board, drawn, report), **texts(board)}.items():
         write_text(results / f"leaderboard.{kind}", text)
 
 

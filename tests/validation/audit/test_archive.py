@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import stat
+import struct
 import subprocess
 import sys
 import warnings
@@ -241,6 +242,29 @@ def twice(path):
         sink.writestr("a", b"2")
 
 
+def both(*names):
+    def make(path):
+        with zipfile.ZipFile(path, "w") as sink:
+            for name in names:
+                sink.writestr(name, b"1")
+
+    return make
+
+
+def endless_directory(path):
+    """A million members of 47 bytes, none of them there: 13 s to read where nothing bounds it."""
+    entry = b"PK\x01\x02" + bytes([20, 0, 20, 0, *[0] * 6, 33, 0, *[0] * 12, 1, *[0] * 17]) + b"a"
+    entries = entry * 10**6
+    end = struct.pack("<4sHHHHLLH", b"PK\x05\x06", 0, 0, 65535, 65535, len(entries), 0, 0)
+    path.write_bytes(entries + end)
+
+
+def packed_by_lzma(path):
+    """A kilobyte whose unpacking reserves the 4 GiB that it asks for."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as sink:
+        sink.writestr("a", b"x" * 1000)
+
+
 def understated(path):
     """A member that unpacks to a megabyte and declares ten bytes."""
     with_member("a", b"\0" * 2**20)(path)
@@ -264,6 +288,11 @@ HOSTILE = {
     "drive": (with_member("C:/x"), "below the archive's root"),
     "link": (with_member("results", b"/etc", stat.S_IFLNK | 0o777), "a link or device"),
     "name twice": (twice, "occurs twice"),
+    "names equal but for case": (both("results/DSP", "results/dsp"), "which some file systems take for equal"),
+    "names equal but for composition": (both("\u00e9", "e\u0301"), "which some file systems take for equal"),
+    "endless directory": (endless_directory, "a directory of 47000000 bytes, expected at most"),
+    "more members than bounded": (both(*map(str, range(50_001))), "50001 members, expected at most"),
+    "dictionary of another's size": (packed_by_lzma, "packed by method 14, expected deflate"),
     "bomb": (with_member("a", b"\0" * (2**28 + 1)), "bytes, expected at most"),
     "understated size": (understated, "expected a complete zip"),
     "not a zip": (lambda path: path.write_bytes(b"PK" * 100), "expected a complete zip"),

@@ -55,6 +55,10 @@ CHANGES = {
     "number on the page": ("leaderboard.html", edited("leaderboard.html", b"0.", b"1.")),
     "number in the Markdown": ("leaderboard.md", edited("leaderboard.md", b"0.", b"1.")),
     "row dropped from the LaTeX": ("leaderboard.tex", edited("leaderboard.tex", b"few", b"")),
+    "row dropped from the appendix": (
+        "leaderboard.appendix.tex",
+        edited("leaderboard.appendix.tex", b"few", b""),
+    ),
     "reference of another release": ("leaderboard.bib", edited("leaderboard.bib", b"release ", b"release v")),
     "page removed": ("leaderboard.html", lambda root: (root / "leaderboard.html").unlink()),
 }

@@ -18,14 +18,14 @@ from emma.results.records import Board
 #: Libraries that decide the bytes of what is drawn, as the lock names them.
 DRAWING = ("altair", "vl-convert-python", "Jinja2", "MarkupSafe", "pandas")
 
-_TEXTS = ("html", "md", "tex", "bib")
+_TEXTS = ("html", "md", "tex", "appendix.tex", "bib")
 
 #: What Snakemake leaves in a folder that is an output.
 _TIMESTAMP = ".snakemake_timestamp"
 
 
 class Page(Check):
-    """Page, Markdown, LaTeX, BibTeX and every figure are those that the board gives, byte for byte."""
+    """Page, Markdown, both LaTeX files, BibTeX and every figure are those that the board gives, byte for byte."""
 
     name = "page"
 
@@ -66,15 +66,21 @@ class Page(Check):
         """The texts by kind and the figures by file name."""
         from emma.report.captures import read_report
         from emma.report.drawing import build_figures, images
+        from emma.report.latex import texts
         from emma.report.page import build_page
-        from emma.report.tables import bibtex, markdown, tex
+        from emma.report.probes import read_probes
 
         board = parse(Board, results.document(results.layout.board), results.layout.board)
         report = None if results.sim_to_real() is None else read_report(results.gap_report, board)
-        drawn = build_figures(board, results.manifest(), report)
-        texts = {"html": build_page(board, drawn, report), "md": markdown(board), "tex": tex(board)}
-        texts["bib"] = bibtex(board)
-        return {kind: text.encode() for kind, text in texts.items()}, images(drawn)
+        # A page shows the probes or not: its config chose, and its figures tell.
+        path = results.layout.report("probes")
+        probed = any(results.layout.figures.glob("label_efficiency_*"))
+        probes = read_probes(path, board) if probed else None
+        drawn = build_figures(board, results.manifest(), report, probes)
+        written = {"html": build_page(board, drawn, report), **texts(board)}
+        return {kind: text.encode() for kind, text in written.items()}, images(
+            drawn, [row.model for row in board.models]
+        )
 
     def _probes(self, results: Results) -> None:
         """The probe report follows from the probes, and its figure from the report; no probe is fit again."""

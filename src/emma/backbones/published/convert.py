@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.doors import read_bytes
-from common.errors import InputError
+from common.errors import InputError, advice
 from common.files import read_text, write_files
 from common.hashing import sha256
 from emma.backbones.config import load_model_config
@@ -42,7 +42,7 @@ def convert(
     """
     recipe = RECIPES.get(name)
     if recipe is None:
-        raise InputError(f"published: no recipe {name}, expected one of {', '.join(sorted(RECIPES))}")
+        raise InputError(f"published: no recipe {name}, {advice(name, sorted(RECIPES))}")
     template = root / f"config/models/published/{name}.yaml"
     config, text = load_model_config(template), read_text(template)
     pinned = config.weights or config.onnx

@@ -14,7 +14,7 @@ from emma.backbones.base import Embeddings
 
 
 class FrozenModule:
-    """A backbone whose every call is one forward pass of a torch module, on one thread.
+    """A backbone that calls a torch module, on one thread.
 
     Args:
         name: on the board.
@@ -23,22 +23,34 @@ class FrozenModule:
         weights: all of the module's parameters and buffers by name, and no others; RuntimeError otherwise. Counts of
             training steps (``num_batches_tracked``) may be left out.
         device: of torch.
+        portion: scenes of one pass on a CPU, so that their activations stay in its cache; by default a whole batch.
+            For modules whose numbers do not depend on it.
 
     Attributes:
         module: the module, in evaluation mode.
     """
 
     def __init__(
-        self, name: str, embedding_dim: int, module: nn.Module, weights: Mapping[str, NDArray[Any]], device: str = "cpu"
+        self,
+        name: str,
+        embedding_dim: int,
+        module: nn.Module,
+        weights: Mapping[str, NDArray[Any]],
+        device: str = "cpu",
+        portion: int | None = None,
     ) -> None:
         torch.set_num_threads(1)
         self.name, self.embedding_dim, self._device = name, embedding_dim, torch.device(device)
         module.load_state_dict({key: torch.from_numpy(np.array(value)) for key, value in weights.items()})
         self.module = module.to(self._device).eval()
+        self._portion = portion if self._device.type == "cpu" else None
 
     @torch.inference_mode()
     def embed(self, iq: NDArray[Any], sample_rate_hz: float, center_frequency_hz: float) -> Embeddings:
         """Embed what the contract hands on, ``[B, ...]``; ValueError where the module does not take its shape."""
         del sample_rate_hz, center_frequency_hz
-        values: Embeddings = self.module(torch.from_numpy(iq).to(self._device)).cpu().numpy()
+        given = torch.from_numpy(iq).to(self._device)
+        values: Embeddings = (
+            torch.cat([self.module(part) for part in torch.split(given, self._portion or len(iq))]).cpu().numpy()
+        )
         return values

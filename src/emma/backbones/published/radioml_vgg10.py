@@ -21,6 +21,8 @@ _SAMPLES, _FILTERS, _FEATURES = 1024, 64, 128
 _CONVOLUTIONS, _DENSE = 7, 2
 #: Numbers of 8 bits: inputs are multiples of 1/64 in [-2, 2), weights 127 steps to a side, activations 255 above zero.
 _INPUT_STEP, _INPUT_LEVELS, _WEIGHT_LEVELS, _LEVELS = 1 / 64, 128, 127, 255
+#: Scenes whose activations fit a processor's cache: 1.7 times as fast as 64 at once.
+_PORTION = 16
 #: Names of the published file that are left out, with the reason.
 DROPPED = {
     r"36\..*": "the head for 24 modulations",
@@ -87,7 +89,7 @@ class Net(nn.Module):
 def build(weights: Mapping[str, NDArray[Any]], device: str = "cpu") -> Backbone:
     """The factory; the weights are those of a converted file, by the names of ``names``."""
     net = Net()
-    backbone = FrozenModule("radioml_vgg10", _FEATURES, net, weights, device)
+    backbone = FrozenModule("radioml_vgg10", _FEATURES, net, weights, device, _PORTION)
     for block in (*net.convolutions, *net.dense):
         assert isinstance(block, Block)
         block.round_weights()

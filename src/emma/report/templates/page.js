@@ -4,15 +4,32 @@ const unpack = id => {
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
 };
 
+// Parts that are filled when they are wanted. Who has to do with what stands in them joins `arrivals`.
+const arrivals = [];
+const parts = unpack("packed-parts").then(text => JSON.parse(text));
+const filled = new Map();
+const fill = place => {
+  if (!filled.has(place)) {
+    filled.set(place, parts.then(content => {
+      place.innerHTML = content[place.dataset.part];
+      arrivals.forEach(arrive => arrive(place));
+    }));
+  }
+  return filled.get(place);
+};
+const fillAll = root => Promise.all([...root.querySelectorAll("[data-part]")].map(fill));
+
 // Tabs, permalinks, explanations, edges of frames, and downloads.
 {
   const tabs = [...document.querySelectorAll("[role=tab]")];
   const select = tab => {
     for (const other of tabs) {
       const chosen = other === tab;
+      const panel = document.getElementById(other.getAttribute("aria-controls"));
       other.setAttribute("aria-selected", chosen);
       other.tabIndex = chosen ? 0 : -1;
-      document.getElementById(other.getAttribute("aria-controls")).classList.toggle("off", !chosen);
+      panel.classList.toggle("off", !chosen);
+      if (chosen) fillAll(panel);
     }
     dispatchEvent(new Event("resize"));
   };
@@ -30,7 +47,6 @@ const unpack = id => {
       other.click();
     });
   });
-  if (tabs.length) select(tabs[0]);
 
   // A link to a task or to a model shows it first.
   const follow = () => {
@@ -42,12 +58,13 @@ const unpack = id => {
     place.scrollIntoView();
   };
   addEventListener("hashchange", follow);
-  follow();
 
   // One box for all explanations: a title is shown to pointers alone, and never to the keyboard or a finger.
   const tip = document.getElementById("tip");
   const hide = () => { tip.hidden = true; };
-  const show = place => {
+  const show = event => {
+    const place = event.target.closest?.("[data-tip]");
+    if (!place) return hide();
     tip.textContent = place.dataset.tip;
     tip.hidden = false;
     const [box, own] = [place.getBoundingClientRect(), tip.getBoundingClientRect()];
@@ -55,15 +72,16 @@ const unpack = id => {
     tip.style.left = `${Math.max(8, Math.min(box.left, document.documentElement.clientWidth - own.width - 8))}px`;
     tip.style.top = `${below ? box.bottom + 6 : Math.max(8, box.top - own.height - 6)}px`;
   };
-  for (const place of document.querySelectorAll("body [title]")) {
-    place.dataset.tip = place.title;
-    place.setAttribute("aria-description", place.title);
-    place.removeAttribute("title");
-    place.addEventListener("pointerenter", () => show(place));
-    place.addEventListener("focus", () => show(place));
-    place.addEventListener("pointerleave", hide);
-    place.addEventListener("blur", hide);
-  }
+  arrivals.push(root => {
+    for (const place of root.querySelectorAll("[title]")) {
+      place.dataset.tip = place.title;
+      place.setAttribute("aria-description", place.title);
+      place.removeAttribute("title");
+    }
+  });
+  addEventListener("pointerover", show);
+  addEventListener("focusin", show);
+  addEventListener("focusout", hide);
   addEventListener("keydown", event => { if (event.key === "Escape") hide(); });
   addEventListener("scroll", hide, {passive: true, capture: true});
 
@@ -73,13 +91,14 @@ const unpack = id => {
     scroll.parentElement.classList.toggle("more-left", scroll.scrollLeft > 1);
     scroll.parentElement.classList.toggle("more-right", rest > 1);
   };
-  const frames = [...document.querySelectorAll(".frame>.scroll")];
   const watch = new ResizeObserver(seen => seen.forEach(one => edges(one.target.closest(".scroll"))));
-  for (const scroll of frames) {
-    scroll.addEventListener("scroll", () => edges(scroll), {passive: true});
-    watch.observe(scroll);
-    watch.observe(scroll.firstElementChild);
-  }
+  arrivals.push(root => {
+    for (const scroll of root.querySelectorAll(".frame>.scroll")) {
+      scroll.addEventListener("scroll", () => edges(scroll), {passive: true});
+      watch.observe(scroll);
+      watch.observe(scroll.firstElementChild);
+    }
+  });
 
   // The files that stand beside the page are in it.
   for (const button of document.querySelectorAll("[data-download]")) {
@@ -92,4 +111,15 @@ const unpack = id => {
       setTimeout(() => URL.revokeObjectURL(link.href), 1000);
     });
   }
+
+  for (const box of document.querySelectorAll("details.model")) {
+    box.addEventListener("toggle", () => { if (box.open) fillAll(box); });
+  }
+  document.querySelectorAll("[data-part]").forEach(place => {
+    if (!place.closest("details, [role=tabpanel]")) fill(place);
+  });
+  addEventListener("beforeprint", () => document.querySelectorAll("[role=tabpanel]").forEach(fillAll));
+  arrivals.forEach(arrive => arrive(document.body));
+  if (tabs.length) select(tabs[0]);
+  follow();
 }
