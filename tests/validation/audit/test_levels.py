@@ -44,6 +44,13 @@ def test_status_0_says_that_all_was_checked_that_the_level_rests_on(asked, misse
     assert str(verdict).endswith("things (2)") == bool(missed)
 
 
+@pytest.mark.parametrize(("asked", "partly"), [(RESCORED, False), (REPRODUCED, True)])
+def test_what_was_made_again_in_part_is_not_called_unchecked(asked, partly):
+    verdict = Verdict.of([Outcome("x", 1, (), "", missed=(Missed("scenes", 2, REPRODUCED),))], asked)
+    assert ("were made again but for those that are counted here; not checked: scenes (2)" in str(verdict)) == partly
+    assert ("was not checked (--deep)" in str(verdict)) != partly
+
+
 def test_a_fault_is_status_1_whatever_was_missed():
     outcome = Outcome("x", 1, ("a: b",), "", missed=(Missed("things", 1, CONSISTENT),))
     verdict = Verdict.of([outcome], RESCORED)

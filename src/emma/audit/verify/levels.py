@@ -32,6 +32,12 @@ _RESTS = {
     "embeddings, and every number from predictions",
 }
 
+#: Of a check that was asked for more: what lies below the predictions was made again, but for what is counted.
+_PARTLY = (
+    "predictions follow from the embeddings through the readouts, and every number from predictions; scenes and "
+    "embeddings were made again but for those that are counted here"
+)
+
 
 class Missed(NamedTuple):
     """Things of one kind that could not be checked.
@@ -99,7 +105,8 @@ class Verdict:
 
     def __str__(self) -> str:
         """One line: the level, what rests on what, and the number of things that could not be checked."""
-        rests = f"{self.reached.name.lower()}: {_RESTS[self.reached]}"
+        partly = self.asked > self.reached is Level.RESCORED
+        rests = f"{self.reached.name.lower()}: {_PARTLY if partly else _RESTS[self.reached]}"
         rests += f"; {self.where}" if self.where and self.reached is Level.REPRODUCED else ""
         if self.faults:
             said = f"{self.faults} {'fault' if self.faults == 1 else 'faults'}"
