@@ -3,6 +3,7 @@
 import hashlib
 import shutil
 
+import onnx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -164,6 +165,27 @@ def test_a_place_of_results_that_is_a_file_is_refused_before_any_job(empty):
         assert refused(empty) == "results/releases: a file, expected a folder"
     finally:
         place.unlink()
+
+
+@pytest.mark.parametrize("fault", ["another hash", "another shape"])
+def test_a_network_that_cannot_be_taken_is_refused_before_any_job(empty, fault):
+    shape = onnx.helper.make_tensor_value_info("iq", onnx.TensorProto.FLOAT, ["B", 2, 504])
+    answer = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["B", 2])
+    node = onnx.helper.make_node("ReduceMean", ["iq"], ["y"], axes=[2], keepdims=0)
+    graph = onnx.helper.make_graph([node], "g", [shape], [answer])
+    opset = [onnx.helper.make_opsetid("", 13)]
+    data = onnx.helper.make_model(graph, opset_imports=opset, ir_version=8).SerializeToString()
+    (empty.folder / "net.onnx").write_bytes(data)
+    digest = "a" * 64 if fault == "another hash" else hashlib.sha256(data).hexdigest()
+    config = f"name: net\nonnx: net.onnx\nweights_sha256: {digest}\npretraining: unknown\n"
+    (empty.folder / "config/models/net.yaml").write_text(config)
+    line = refused(empty, models="models=[net]")
+    told = (
+        "weights_sha256: net.onnx has "
+        if fault == "another hash"
+        else "E-LOC-AOA: embed: net.onnx: input iq [B, 2, 504]"
+    )
+    assert line.startswith(f"config/models/net.yaml: {told}")
 
 
 def test_weights_of_another_hash_are_refused(project):

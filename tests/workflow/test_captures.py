@@ -31,7 +31,8 @@ def test_the_default_shows_a_surrogate_gap_and_verifies(surrogate):
     text = (surrogate.results / "reports/sim_to_real.md").read_text()
     assert text.startswith("# Sim-to-real gap of release few (surrogate captures)")
     page = (surrogate.results / "leaderboard.html").read_text()
-    assert page.count("surrogate (not real captures)") > 8
+    # In the ranking and the gap table; the sections of models are packed.
+    assert page.count("surrogate (not real captures)") > 5
     assert "real captures, " not in page
     assert "E-ID-FP has no gap: no public set records the same devices" in page
     metas = sorted((surrogate.results / "captures/surrogate_aoa/recordings").glob("*.sigmf-meta"))

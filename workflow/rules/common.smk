@@ -19,6 +19,7 @@ from common.errors import InputError
 from common.files import hold_alone
 from workflow_support.archive import check_archive
 from workflow_support.captures import check_captures
+from workflow_support.inputs import check_inputs
 from workflow_support.outputs import check_outputs
 from workflow_support.plan import Plan, job_environment
 from emma.data.release import check_declared
@@ -55,6 +56,7 @@ try:
     # A job elsewhere was planned here.
     if workflow.is_main_process:
         check_outputs(PLAN)
+        check_inputs(PLAN)
 except InputError as error:
     refuse(error)
 

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 
 from common.errors import InputError
 from emma.backbones import onnx_graph
 from emma.backbones.base import Embeddings
-from emma.backbones.inputs import AXES, Channels, Contract, lay_out
-from emma.backbones.onnx_graph import Dims, Fit, Head, Tensor, told
+from emma.backbones.inputs import Channels, Contract, lay_out
+from emma.backbones.onnx_graph import Dims, Fit, Head, told
+from emma.backbones.onnx_input import OnnxInput, one_input
 
 #: What an answer's width is measured with, where neither file nor config fixes them.
 _TRIED_SAMPLES, _TRIED_ANTENNAS = (1024, 4096), (1, 8)
@@ -89,10 +89,11 @@ class OnnxBackbone:
             raise InputError(f"{path}: outputs {names}: expected one; name it by output in the config")
         self._output = output or onnx_graph.outputs(whole)[0].name
         model = onnx_graph.cut(whole, output, path) if output else whole
-        self._input = _one_input(model, path)
+        self._entry = OnnxInput(model, path, self._contract)
+        self._input = self._entry.tensor
         onnx_graph.check_graph(model, path)
         self._session = self._start(model.SerializeToString() if output or weights else data)
-        self._check_layout()
+        self._entry.check_layout()
         self._axes, self.embedding_dim = self._read_answer()
 
     @property
@@ -103,7 +104,7 @@ class OnnxBackbone:
     def embed(self, iq: NDArray[Any], sample_rate_hz: float, center_frequency_hz: float) -> Embeddings:
         """Run the graph; complex scenes in its layout. ValueError where it does not take them."""
         del sample_rate_hz, center_frequency_hz
-        given = self._check_given(self._laid_out(iq))
+        given = self._entry.check_given(self._entry.lay_out(iq))
         values = self._run(self._session, given)
         if values.ndim == 0 or len(values) != len(given):
             raise ValueError(
@@ -121,8 +122,8 @@ class OnnxBackbone:
             ValueError: the graph does not take the scenes.
         """
         part = onnx_graph.cut(self._whole, name, self._path)
-        _one_input(part, self._path)
-        return self._run(self._start(part.SerializeToString()), self._check_given(self._laid_out(iq)))
+        one_input(part, self._path)
+        return self._run(self._start(part.SerializeToString()), self._entry.check_given(self._entry.lay_out(iq)))
 
     def _start(self, data: bytes) -> Any:
         import onnxruntime
@@ -150,38 +151,6 @@ class OnnxBackbone:
                 raise InputError(f"{self._path}: {advice.format(*[found[1]] * 2)}")
         reason = re.sub(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", "", text)[:120]
         raise InputError(f"{self._path}: expected an ONNX file that onnxruntime runs; export it again ({reason})")
-
-    def _check_layout(self) -> None:
-        """Refuse an input whose axes are none of the layout."""
-        dims = self._input.dims
-        if dims is None:
-            return
-        if self._contract.view == "spectrogram":
-            if len(dims) != 4:
-                expected = "expected [B, antennas, frequencies, frames] with view spectrogram"
-                raise InputError(f"{self._path}: input {self._input}: {expected}")
-            return
-        guess = onnx_graph.guess_layout(dims)
-        plain = self._contract.layout is None
-        if onnx_graph.fits(dims, self._layout) is None or (plain and guess and guess.layout != self._layout):
-            expected = f"expected {guess.layout}, as its axes say" if guess else "none has such axes; wrap by a factory"
-            found = "no layout" if plain else f"layout {self._layout}"
-            raise InputError(f"{self._path}: input {self._input}: layout: {expected}, found {found} in the config")
-
-    def _laid_out(self, iq: NDArray[Any]) -> Channels:
-        return lay_out(iq, self._layout) if np.iscomplexobj(iq) else iq  # type: ignore[return-value]
-
-    def _check_given(self, given: Channels) -> Channels:
-        """ValueError where the file fixes other antennas or samples than it is given, with the keys to set."""
-        dims = self._input.dims or (None,) * given.ndim
-        if all(not isinstance(dim, int) or dim == size for dim, size in zip(dims[1:], given.shape[1:], strict=True)):
-            return given
-        if self._contract.view == "spectrogram":
-            shown = told(("B", *given.shape[1:]))
-            raise ValueError(f"{self._path}: input {self._input}, given {shown}: set spectrogram, antennas and samples")
-        fixed, found = onnx_graph.fits(dims, self._layout), onnx_graph.fits(given.shape, self._layout)
-        keys = _keys(fixed, found) if fixed and found else [f"layout: {self._layout} does not fit"]
-        raise ValueError(f"{self._path}: input {self._input}, given {told(('B', *given.shape[1:]))}: {' '.join(keys)}")
 
     @property
     def _batch(self) -> int | None:
@@ -304,35 +273,3 @@ class OnnxBackbone:
         antennas = fixed.antennas or (None if asked.antennas == "any" else asked.antennas)
         samples = fixed.samples or (None if asked.samples == "any" else asked.samples)
         return (antennas,) if antennas else _TRIED_ANTENNAS, (samples,) if samples else _TRIED_SAMPLES
-
-
-def _one_input(model: onnx.ModelProto, path: str) -> Tensor:
-    """The one input of a graph; InputError where it is not one of three or four axes of floating numbers."""
-    found = onnx_graph.inputs(model)
-    if len(found) != 1:
-        raise InputError(
-            f"{path}: inputs {', '.join(map(str, found)) or 'none'}: expected one; write the constant ones into the "
-            "file as initialisers, or wrap it by a factory"
-        )
-    if found[0].dtype not in {"float16", "float32", "float64"}:
-        raise InputError(
-            f"{path}: input {found[0]}: expected floating numbers, found {found[0].dtype}; export the network in "
-            "float32, or wrap it by a factory"
-        )
-    if found[0].dims is not None and len(found[0].dims) not in {3, 4}:
-        raise InputError(
-            f"{path}: input {found[0]}: expected three or four axes, such as {told(('B', *AXES['channels']))}; "
-            "wrap it by a factory"
-        )
-    return found[0]
-
-
-def _keys(fixed: Fit, found: Fit) -> list[str]:
-    """Keys of a config that bring scenes to what a file fixes."""
-    keys = []
-    if fixed.antennas and fixed.antennas != found.antennas:
-        more = ", missing_antennas: repeat" if fixed.antennas > (found.antennas or 0) else ""
-        keys.append(f"set antennas: {fixed.antennas}{more}")
-    if fixed.samples and fixed.samples != found.samples:
-        keys.append(f"set samples: {fixed.samples}, fit: tile")
-    return [" and ".join(keys)]

@@ -15,7 +15,7 @@ REFUSED = {
     "nowhere.net:build": "there is no module nowhere, expected an installed one or one in the project's folder",
     "emma.backbones.nothing:build": "there is no module emma.backbones.nothing,",
     "common.files.more:build": "there is no module common.files.more,",
-    "emma.backbones.dsp:biuld": r"there is no biuld in .*/emma/backbones/dsp\.py, expected a function of that name",
+    "emma.backbones.dsp:biuld": r"there is no biuld in .*/emma/backbones/dsp\.py, did you mean build\?",
     "emma..backbones:build": r"there is no module 'emma\.\.backbones'",
     "torch.nothing.net:build": r"there is no module torch\.nothing,",
     "mine.net:train": r"there is no train in .*/mine/net\.py",

@@ -173,7 +173,7 @@ def test_a_program_that_reads_files_of_strangers_takes_no_more_than_the_machine_
     code = (
         "import contextlib, importlib, resource, sys\n"
         "import common.confine as confine\n"
-        "confine.machine_memory = lambda: 2**40 + 1\n"
+        "confine.machine_memory = lambda: 2**33 + 1\n"
         "sys.path.insert(0, 'scripts')\n"
         f"sys.argv = [{program!r}, 'nowhere']\n"
         "with contextlib.suppress(Exception):\n"
@@ -188,7 +188,7 @@ def test_a_program_that_reads_files_of_strangers_takes_no_more_than_the_machine_
         text=True,
         check=True,
     )
-    assert told.stdout == f"{2**40 + 1}\n"
+    assert told.stdout == f"{2**33 + 1}\n"
 
 
 def test_the_memory_of_a_process_can_be_held():
