@@ -3,15 +3,13 @@
 import logging
 from pathlib import Path
 
-from pyarrow.dataset import dataset
-
 from common.errors import InputError, OneLineParser, run_script
 from common.files import parse
 from emma.data.holdout import split_seed
 from emma.data.labels import label_field
 from emma.data.release import load_release_config
 from emma.data.scenes import SceneChunk, write_scenes
-from emma.data.tables import open_parquet, without_pandas
+from emma.data.tables import open_dataset, without_pandas
 from emma.tasks import Split, TaskID
 from rfgen.recipe import Recipe
 from rfgen.scenes import SPLITS, generate
@@ -39,8 +37,7 @@ def main() -> None:
     # The pool is of no split that is scored, and has no labels.
     scored = arguments.split in list(Split) and arguments.task in list(config.tasks)
     label = label_field(config.tasks[TaskID(arguments.task)]) if scored else None
-    open_parquet(arguments.channels).close()
-    rays = dataset(arguments.channels, format="parquet")
+    rays = open_dataset(arguments.channels)
     seed = split_seed(arguments.release_config, config.seed, arguments.split)
     try:
         chunks = generate(recipe, arguments.task, arguments.split, rays, seed)

@@ -4,7 +4,6 @@ import itertools
 from pathlib import Path
 
 from generator import true_parameters
-from pyarrow.dataset import dataset
 
 from common.errors import InputError, OneLineParser, run_script
 from emma.backbones.config import load_model_config
@@ -12,7 +11,7 @@ from emma.backbones.embed import write_parts
 from emma.data.provenance import Provenance
 from emma.data.release import load_release_config
 from emma.data.scenes import read_index
-from emma.data.tables import open_parquet, without_pandas
+from emma.data.tables import open_dataset, without_pandas
 from emma.tasks import TaskID
 
 
@@ -35,10 +34,7 @@ def main() -> None:
         raise InputError("--splits, --channels, --indexes: expected as many of each")
     if arguments.task not in config.tasks:
         raise InputError(f"{arguments.release_config}: tasks: {arguments.task} is none of them")
-    rays = {}
-    for split, path in zip(arguments.splits, arguments.channels, strict=True):
-        open_parquet(path).close()
-        rays[split] = dataset(path, format="parquet")
+    rays = {split: open_dataset(path) for split, path in zip(arguments.splits, arguments.channels, strict=True)}
     indexes = zip(arguments.splits, arguments.indexes, strict=True)
     ids = {split: read_index(path)["scene_id"] for split, path in indexes}
     parts = true_parameters(config, arguments.release_config, TaskID(arguments.task), rays, ids)

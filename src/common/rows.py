@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -158,6 +159,13 @@ class Rows:
     def step(self) -> int:
         """Rows of a block."""
         return max(_LEAST, _BLOCK // max(int(np.prod(self.source.shape[1:], dtype=np.int64)), 1))
+
+
+def held(rows: NDArray[Any] | Rows) -> NDArray[Any] | Rows:
+    """Rows as one array where they are at most ``WHOLE`` numbers, else to be taken in blocks, wherever they lie."""
+    if math.prod(rows.shape) <= WHOLE:
+        return np.asarray(rows)
+    return rows if isinstance(rows, Rows) else Rows(rows)
 
 
 def blocks(rows: NDArray[Any] | Rows) -> Iterator[tuple[slice, NDArray[Any]]]:

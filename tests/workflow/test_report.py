@@ -1,11 +1,8 @@
 """`snakemake --report`: one archive with the page, the tables, the figures and their captions, for reading offline."""
 
-import shutil
 import zipfile
 
 import pytest
-
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 
 
 @pytest.fixture(scope="module")

@@ -91,10 +91,9 @@ class Embeddings:
 
     def of(self, ids: pa.ChunkedArray) -> np.ndarray:
         """Embeddings ``[len(ids), D]`` of the given scenes, joined by id; InputError names a scene that is missing."""
-        return np.asarray(self.values[rows_of(self.ids, ids, self.source)])
+        return np.asarray(self.rows(ids))
 
     def rows(self, ids: pa.ChunkedArray) -> np.ndarray | Rows:
         """The same, as Rows where they are on disk."""
-        if not isinstance(self.values, RowFile):
-            return self.of(ids)
-        return Rows(self.values, rows_of(self.ids, ids, self.source))
+        numbers = rows_of(self.ids, ids, self.source)
+        return Rows(self.values, numbers) if isinstance(self.values, RowFile) else self.values[numbers]

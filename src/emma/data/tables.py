@@ -6,6 +6,7 @@ import contextlib
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,9 @@ import pyarrow.parquet as pq
 from common.doors import require_regular
 from common.errors import InputError
 from common.files import atomic
+
+if TYPE_CHECKING:
+    from pyarrow.dataset import Dataset
 
 
 def without_pandas() -> None:
@@ -42,6 +46,14 @@ def open_parquet(path: str | Path) -> pq.ParquetFile:
         return pq.ParquetFile(path)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path}: expected a complete Parquet file ({error})") from None
+
+
+def open_dataset(path: str | Path) -> Dataset:
+    """A Parquet file of which a few row groups are read at a time; InputError as from ``open_parquet``."""
+    from pyarrow.dataset import dataset
+
+    open_parquet(path).close()
+    return dataset(path, format="parquet")
 
 
 def check_schema(path: str | Path, found: pa.Schema, expected: pa.Schema) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from common.rows import WHOLE, Rows, blocks
+from common.rows import blocks, held
 from emma.data.embeddings import Embeddings
 from emma.readouts import Readout
 from emma.tasks import TaskSpec, target_of
@@ -39,11 +38,8 @@ def query_scores(readout: Readout, embeddings: Embeddings, queries: pa.Table) ->
     given = readout.target.given(readout.target.numbers(queries["target"]))
     if given is not None:
         given = given[np.asarray(pc.index_in(scenes, value_set=queries["scene_id"].combine_chunks()))]
-    features = embeddings.rows(scenes)
-    if math.prod(features.shape) <= WHOLE:
-        return readout.turn_scores(np.asarray(features), given)[turns, rows]
     scored = [
         readout.turn_scores(block, None if given is None else given[place])
-        for place, block in blocks(features if isinstance(features, Rows) else Rows(features))
+        for place, block in blocks(held(embeddings.rows(scenes)))
     ]
     return np.concatenate(scored, axis=1)[turns, rows]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from common.errors import InputError
-from common.rows import WHOLE, Rows, blocks
+from common.rows import Rows, blocks, held
 from emma.readouts.selection import Numbers, chosen_value, inner_parts
 from emma.tasks import ReadoutSpec, Target
 
@@ -176,12 +176,10 @@ def standardise(features: Features) -> tuple[Floats | Rows, Floats, Floats]:
     Features that are constant up to rounding become zero. More than ``WHOLE`` numbers, where scenes outnumber
     features, come as Rows, each block of which is standardised when it is asked for: memory does not grow with scenes.
     """
-    if (few := math.prod(features.shape) <= WHOLE or len(features) <= features.shape[1]) and isinstance(features, Rows):
-        features = np.asarray(features)
-    if not few:
-        rows = features if isinstance(features, Rows) else Rows(features)
-        mean, scale = factors(rows)
-        return rows.then(lambda block: (block - mean) * scale), mean, scale
+    features = np.asarray(features) if len(features) <= features.shape[1] else held(features)
+    if isinstance(features, Rows):
+        mean, scale = factors(features)
+        return features.then(lambda block: (block - mean) * scale), mean, scale
     # One float64 copy: at many scenes, copies are what a fit costs.
     inputs = np.empty(features.shape)
     mean, scale = factors(features, inputs)

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from emma.report.data import ARROW, KINDS, digits_of, number, share_text, span, tasks_of
-from emma.report.tables import is_best, markdown, notes
+from emma.report.data import ARROW, digits_of, number, share_text, span, tasks_of
+from emma.report.tables import is_best, markdown, marked, notes
 from emma.report.terms import short_metric, title_of
 from emma.results.components import (
     APART_TITLE,
@@ -79,7 +79,7 @@ def tex(board: Board) -> str:
     pointed = f"The held-out values behind every score stand in Table~\\ref{{{_label(board, next(iter(tasks)))}}}"
     pointed += "." if len(tasks) == 1 else " and those after it."
     items = [*(latex(note) for note in notes(board, brackets=False)), pointed]
-    marked = [
+    noted = [
         f"\\item {item}" if not item.startswith("\\dag{}") else f"\\item[\\dag] {item[6:].strip()}" for item in items
     ]
     return _text(
@@ -96,7 +96,7 @@ def tex(board: Board) -> str:
         "\\bottomrule",
         "\\end{tabular}",
         "\\begin{tablenotes}[flushleft]",
-        *marked,
+        *noted,
         "\\end{tablenotes}",
         "\\end{threeparttable}",
         "\\end{adjustbox}",
@@ -157,7 +157,7 @@ def _values_table(board: Board, task: TaskID, names: Sequence[str], start: int) 
         if (own := row.tasks.get(task)) is None:
             continue
         digits = digits_of(own.unit)
-        cells = [latex(row.model) + _marked(row)]
+        cells = [latex(row.model) + marked(row)]
         cells += [number(own.score, digits)] if whole else []
         cells += [shares[row.model] or "–"] if known else []
         for name in names:
@@ -203,7 +203,7 @@ def _standing(row: Row) -> list[str]:
     return [
         latex(str(row.rank or "–")),
         latex("–" if low is None else str(low) if low == high else f"{low} to {high}"),
-        latex(row.model) + _marked(row),
+        latex(row.model) + marked(row),
         f"\\textbf{{{average}}}" if is_best(row) else latex(average),
         latex("–" if row.ood_avg_ci95 is None else span(row.ood_avg_ci95)),
     ]
@@ -215,10 +215,6 @@ def _score(row: Row, task: TaskID) -> str:
         return latex("–")
     mark = "\\tnote{\\dag}" if above_floor(row, task) is False else ""
     return latex(number(block.score, digits_of(block.unit))) + mark
-
-
-def _marked(row: Row) -> str:
-    return f" ({KINDS[row.kind]})" if row.kind in KINDS else ""
 
 
 def _text(*lines: str) -> str:

@@ -70,7 +70,8 @@ def _defined(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else value
 
 
-def _marked(row: Row) -> str:
+def marked(row: Row) -> str:
+    """What follows a model's name: its kind, where that is no backbone."""
     return f" ({KINDS[row.kind]})" if row.kind in KINDS else ""
 
 
@@ -110,7 +111,7 @@ def markdown(board: Board) -> str:
     text = table.map(markdown_text)
     lines = [list(table.columns), ["--:", "--:", "---", *["--:"] * (len(table.columns) - 3)]]
     for row, cells in zip(board.models, text.to_numpy().tolist(), strict=True):
-        cells[2] += _marked(row)
+        cells[2] += marked(row)
         cells[3] = f"**{cells[3]}**" if is_best(row) else cells[3]
         lines.append(cells)
     rows = ["| " + " | ".join(line) + " |" for line in lines]

@@ -9,7 +9,6 @@ from safetensors.numpy import save
 
 from common import rows
 from common.rows import RowFile, Rows
-from emma.evaluation import prediction
 from emma.readouts import READOUTS, base, cross_entropy
 from emma.readouts.cross_entropy import CrossEntropy
 from emma.tasks import TARGETS, ReadoutSpec
@@ -57,8 +56,7 @@ def on_disk(values: np.ndarray) -> Rows:
 @pytest.fixture
 def many(monkeypatch):
     """Few scenes count as many, and are taken a few at a time."""
-    for module in (base, prediction):
-        monkeypatch.setattr(module, "WHOLE", 50)
+    monkeypatch.setattr(rows, "WHOLE", 50)
     monkeypatch.setattr(rows, "_BLOCK", 100 * WIDTH)
     monkeypatch.setattr(rows, "_LEAST", 1)
 
