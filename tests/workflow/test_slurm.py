@@ -41,10 +41,14 @@ def test_slurm_gives_the_bytes_of_a_local_run(one_core, tmp_path):
     results = project.results
     shutil.rmtree(results / "folds" / "dsp" / "E-LOC-AOA")
     (results / "embeddings" / "dsp" / "E-LOC-AOA.parquet").unlink()
-    result = on_slurm(project)
+    result = on_slurm(project, "--slurm-keep-successful-logs")
     said = result.stdout + result.stderr
     assert result.returncode == 0, said
     assert said.count("has been submitted with SLURM jobid") == 2
+    # A group's jobs run where it runs: no step of theirs starts Snakemake once more.
+    (log,) = (folder / ".snakemake/slurm_logs").glob("group_*/*.log")
+    assert log.read_text().count("Snakemake version:") == 1
+    assert log.read_text().count("localrule ") == 3
     ours, theirs = project.contents(), one_core.contents()
     made = [name for name in theirs if "dsp/E-LOC-AOA" in name and "snr" not in name]
     assert len(made) >= 10

@@ -3,6 +3,7 @@
 if workflow.remote_exec:
     workflow.localrules(*(rule.name for rule in workflow.rules))
 
-    # Hooks do not run here. What is no group, of one rule alone, gains nothing from a worker.
-    if workflow.group_settings.local_groupid != "local" and not deployed:
+    # Hooks do not run here. What is no group, of one rule alone, gains nothing from a worker. Snakemake's own settings of
+    # groups are not there yet when this is read.
+    if "--local-groupid" in sys.argv and not deployed:
         start_worker(HOME / "scripts")
