@@ -32,6 +32,8 @@ ROWS = {
     "memory": Row(180),
     "scene_rates": Row(180),
     "many_models": Row(180),
+    "restart": Row(300),
+    "slurm_overhead": Row(600),
     "cold_run": Row(2_400),
     "scene_bytes": Row(30, tree=True),
     "inner_validation": Row(120, tree=True),

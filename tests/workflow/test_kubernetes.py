@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-pytest.importorskip("snakemake_executor_plugin_kubernetes", reason="make cluster installs the Kubernetes executor")
+pytest.importorskip("snakemake_executor_plugin_kubernetes", reason="envs/kubernetes.txt holds the Kubernetes executor")
 
 PROFILE = Path(__file__).resolve().parents[2] / "workflow/profiles/kubernetes/config.yaml"
 

@@ -62,7 +62,8 @@ def test_programs_and_options_shown_exist(page, program, options):
 def test_files_that_conda_and_pip_are_given_exist():
     text = " ".join(" ".join(page.read_text() for page in PAGES).split())
     named = re.findall(r"(?:conda env create -f|pip install -r) (envs/[\w.]+)", text)
-    assert set(named) == {"envs/emma.yaml", "envs/requirements.txt"}
+    assert set(named) == {"envs/emma.yaml", "envs/requirements.txt", "envs/kubernetes.txt"}
+    assert all((ROOT / name).is_file() for name in named)
     assert yaml.safe_load((ROOT / "envs/emma.yaml").read_text())["dependencies"][-1] == {"pip": ["-r requirements.txt"]}
 
 
