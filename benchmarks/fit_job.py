@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -63,12 +64,12 @@ def fold_figures(results: Path, model: str, fold: tuple[str, str, str], runs: in
     """Time one fold's job on both sides: at one value of the regularisation, and with its choice."""
     made = []
     for what, target, setting in (("at one value", 1.0, one_value), ("with its choice", 2.0, contextlib.nullcontext)):
-        with tempfile.TemporaryDirectory() as folder, setting():
+        with tempfile.TemporaryDirectory() as folder:
 
-            def job(side: str, folder: str = folder) -> None:
+            def job(side: str, folder: str = folder, setting: Callable[..., Any] = setting) -> None:
                 outputs = ("--readout", f"{folder}/{side}/r.safetensors", "--predictions", f"{folder}/{side}/p.parquet")
                 words = [str(word) for word in (*arguments(results, model, fold), *outputs)]
-                with patch.object(sys, "argv", ["fit_fold.py", *words]):
+                with patch.object(sys, "argv", ["fit_fold.py", *words]), setting():
                     PROGRAM()
 
             def other(job: Callable[[str], None] = job) -> None:

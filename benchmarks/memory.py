@@ -16,6 +16,7 @@ from common.columns import matrix_to_lists
 from emma.data.embeddings import EMBEDDING_SCHEMA
 from emma.data.extends import read_extended
 from emma.data.labels import CLASS
+from emma.data.provenance import Provenance
 from emma.data.scenes import METADATA_SCHEMA, SceneChunk, write_scenes
 
 TASK, WIDTH = "E-LOC-LOS", 256
@@ -62,7 +63,8 @@ def release(folder: Path, count: int) -> list[str | Path]:
     common += ["--eval-split", "DEV"]
     outs = [fold / "train.parquet", fold / "eval.parquet"]
     process(["python", "scripts/make_splits.py", *common, "--seed", "0", "--out", *outs], ROOT)
-    metadata = {"embedding_dim": str(WIDTH), "model_provenance": "{}"}
+    made = Provenance(name="noise", config_sha256="0" * 64, weights_sha256=None, pretraining="unknown")
+    metadata = {"embedding_dim": str(WIDTH)} | made.metadata
     rng, embeddings = np.random.default_rng(0), folder / "embeddings.parquet"
     with pq.ParquetWriter(
         embeddings, EMBEDDING_SCHEMA.with_metadata(metadata), compression="none", use_dictionary=False
@@ -73,8 +75,8 @@ def release(folder: Path, count: int) -> list[str | Path]:
                 values = rng.standard_normal((len(part), WIDTH)).astype(np.float32)
                 writer.write_table(pa.table([part, matrix_to_lists(values)], schema=writer.schema))
     place = ["--protocol", "leave-one-environment-out", "--value", "E_URBAN", "--train", outs[0], "--eval", outs[1]]
-    made = ["--readout", folder / "out/r.safetensors", "--predictions", folder / "out/p.parquet"]
-    return ["python", "scripts/fit_fold.py", *common, *place, "--embeddings", embeddings, *made]
+    written = ["--readout", folder / "out/r.safetensors", "--predictions", folder / "out/p.parquet"]
+    return ["python", "scripts/fit_fold.py", *common, *place, "--embeddings", embeddings, *written]
 
 
 #: A process counts as its own the peak of the one that started it; between the two stands this small one.

@@ -24,7 +24,7 @@ def main() -> None:
     deliver(
         [
             figure(
-                "scene_bytes", what, "samples as float32", ours=sides[0], other=sides[1], target=0.52, sense="at most"
+                "scene_bytes", what, "samples as float32", ours=sides[0], other=sides[1], target=0.5, sense="at most"
             )
         ],
         options,
