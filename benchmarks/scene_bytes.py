@@ -22,11 +22,7 @@ def main() -> None:
     sides = [Runs([total / 1e6], [0.0]) for total in (size, floats)]
     what = f"scene files of {options.release}, MB"
     deliver(
-        [
-            figure(
-                "scene_bytes", what, "samples as float32", ours=sides[0], other=sides[1], target=0.5, sense="at most"
-            )
-        ],
+        [figure("scene_bytes", what, "samples as float32", ours=sides[0], other=sides[1], target=0.5, sense="at most")],
         options,
     )
 
